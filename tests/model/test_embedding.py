@@ -2,17 +2,30 @@
 
 import pytest
 import torch
-from tests.model.conftest import options
+from tests.model.conftest import jitter, options
+from torch import nn
 from torch.testing import assert_close
 
 from etude.data.tokenizer import BOS, PAD
-from etude.model.embedding import TiedAll, TiedAllT2T, TiedDecoder, Untied, UntiedNormed
+from etude.model.embedding import (
+    AdaptiveInput,
+    AdaptiveSoftmax,
+    Factorized,
+    FactorizedShared,
+    MixtureOfSoftmaxes,
+    TiedAll,
+    TiedAllT2T,
+    TiedDecoder,
+    TiedInputs,
+    Untied,
+    UntiedNormed,
+)
 
 V, D = 11, 6
 TOKENS = torch.tensor([[4, BOS, 9, PAD]])
 
 
-@pytest.mark.parametrize("kind", [TiedAll, TiedDecoder, Untied])
+@pytest.mark.parametrize("kind", [TiedAll, TiedDecoder, TiedInputs, Untied])
 def test_inputs_are_rows_times_the_root_of_d_model_and_logits_are_products_with_rows(kind):
     embedding, x = kind(V, d_model=D), torch.randn(2, 3, D)
     assert_close(embedding.source(TOKENS), embedding.source_table.weight[TOKENS] * D**0.5)
@@ -84,3 +97,70 @@ def test_embeddings_are_normalised_each_side_by_its_own():
         centred = x - x.mean(-1, keepdim=True)
         expected = norm.weight * centred / (centred.square().mean(-1, keepdim=True) + 1e-6).sqrt() + norm.bias
         assert_close(getattr(embedding, side)(TOKENS), expected)
+
+
+def test_tied_inputs_share_a_matrix_that_is_not_the_outputs():
+    embedding = TiedInputs(V, d_model=D)
+    assert embedding.source_table is embedding.target_table is not embedding.output_table
+
+
+def expanded(table) -> torch.Tensor:
+    """V x D: the vector of every token, by the equations."""
+    if hasattr(table, "clusters"):
+        return torch.cat([expanded(one) for one in table.clusters])
+    return table.weight if hasattr(table, "weight") else table.table.weight @ table.proj.weight.T
+
+
+CLUSTERS = {"shares": [0.3, 0.6], "sizes": [3, 2]}  # of eleven tokens: three, four and four
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (Factorized, {"size": 2}),
+        (FactorizedShared, {"size": 2}),
+        (AdaptiveInput, CLUSTERS),
+        (AdaptiveInput, CLUSTERS | {"sizes": [6, 6]}),
+        (AdaptiveSoftmax, CLUSTERS | {"reserved": 2}),
+    ],
+)
+def test_a_table_of_parts_is_a_matrix_that_it_never_makes(kind, given):
+    embedding, tokens = jitter(kind(V, d_model=D, **given)), torch.arange(V)[None]
+    assert_close(embedding.source(tokens)[0], expanded(embedding.source_table) * D**0.5)
+    assert torch.equal(embedding.source(tokens), embedding.target(tokens))
+    x = torch.randn(2, 3, D)
+    assert_close(embedding.output_table.logits(x), x @ expanded(embedding.output_table).T)
+    assert (embedding.output_table is embedding.source_table) == (kind is not Factorized)
+
+
+def test_an_adaptive_softmax_is_pytorchs_own():
+    ours = jitter(AdaptiveSoftmax(V, d_model=8, shares=[0.3, 0.6], sizes=[4, 2], reserved=0))
+    theirs = nn.AdaptiveLogSoftmaxWithLoss(8, V, cutoffs=[3, 7], div_value=2.0)
+    head, *tails = ours.output_table.clusters
+    theirs.head.weight.data = torch.cat([head.weight, ours.cluster_table.weight]).detach()
+    for (down, out), tail in zip(theirs.tail, tails, strict=True):
+        down.weight.data, out.weight.data = tail.proj.weight.T.detach(), tail.table.weight.detach()
+    x = torch.randn(6, 8)
+    assert_close(ours.logits(x), theirs.log_prob(x))
+
+
+def test_a_mixture_of_softmaxes_is_the_logarithm_of_a_mean_of_probabilities():
+    embedding, x = jitter(MixtureOfSoftmaxes(V, d_model=D, softmaxes=3)), torch.randn(2, D)
+    prior = (x @ embedding.prior.weight.T).softmax(-1)
+    table = embedding.output_table.weight
+    of_each = torch.stack([((x @ one.weight.T).tanh() @ table.T).softmax(-1) for one in embedding.contexts])
+    assert_close(embedding.logits(x).exp(), torch.einsum("bk,kbv->bv", prior, of_each))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"shares": [0.3], "sizes": [3, 2]}, r"shares=\[0\.3\] must have a size above 0 for each"),
+        ({"shares": [0.3], "sizes": [0]}, r"say as many in model\.tying\.sizes, not \[0\]"),
+        ({"shares": [0.6, 0.3], "sizes": [3, 2]}, r"cuts 11 tokens at \[7, 3\], which leaves a cluster without"),
+        ({"shares": [0.99], "sizes": [3]}, "leaves a cluster without tokens"),
+    ],
+)
+def test_clusters_that_cannot_be_are_refused(given, says):
+    with pytest.raises(ValueError, match=says):
+        AdaptiveInput(V, d_model=D, **given)

@@ -39,6 +39,16 @@ def gates(d_in, d_out):
     return 3 * d_out * (d_in + d_out + 2)
 
 
+def factors(tokens, size):
+    """A table of short vectors, and what makes them D-vectors."""
+    return (tokens + D) * size
+
+
+def clusters(m):
+    """Of forty tokens, three whole vectors, eight and twenty-nine shorter ones."""
+    return 3 * D + factors(8, m["tying"]["sizes"][0]) + factors(29, m["tying"]["sizes"][1])
+
+
 def nothing(m):
     return 0
 
@@ -84,7 +94,12 @@ COUNTS = {
         "all": lambda m: V * m["d_model"],
         "soft_cap": lambda m: V * m["d_model"],
         "none_normed": lambda m: 3 * V * m["d_model"] + 4 * m["d_model"],
-        "decoder": lambda m: 2 * V * m["d_model"],
+        **dict.fromkeys(("decoder", "inputs"), lambda m: 2 * V * m["d_model"]),
+        "factorized": lambda m: factors(V, m["tying"]["size"]) + V * m["d_model"],
+        "factorized_shared": lambda m: factors(V, m["tying"]["size"]),
+        "adaptive_input": clusters,
+        "adaptive_softmax": lambda m: clusters(m) + 2 * m["d_model"],
+        "mixture_of_softmaxes": lambda m: V * m["d_model"] + 15 * (m["d_model"] + 1) * m["d_model"],
         "none": lambda m: 3 * V * m["d_model"],
         "all_t2t": lambda m: (V + 32) * m["d_model"],
     },

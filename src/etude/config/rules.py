@@ -26,7 +26,7 @@ _AT_LEAST = {
     0: """
         seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
         model.attention.span.window model.feedforward.shared model.feedforward.balance.coefficient
-        model.feedforward.balance.rate trainer.fast_dev_run data.silver
+        model.feedforward.balance.rate trainer.fast_dev_run data.silver model.tying.reserved
     """,
     1: """
         averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
@@ -39,7 +39,7 @@ _AT_LEAST = {
         model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
         model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
         model.attention.content model.attention.latent model.feedforward.experts model.residual.streams
-        model.residual.d_model model.tying.base_width optimizer.base_width
+        model.residual.d_model model.tying.base_width model.tying.size model.tying.softmaxes optimizer.base_width
         model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
         trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
     """,

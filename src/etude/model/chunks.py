@@ -46,7 +46,7 @@ def sum_cost(model: nn.Module, source: Tensor, source_mask: Tensor, target_in: T
 
 
 def sum_in_chunks(
-    project: Callable[[Tensor], Tensor], weights: list[nn.Parameter], hidden: Tensor, cost: Cost
+    project: Callable[[Tensor], Tensor], weights: list[nn.Parameter], hidden: Tensor, cost: Cost, *, copies: int = 1
 ) -> Tensor:
     """Sum `cost` over a batch in chunks of sentences.
 
@@ -55,8 +55,9 @@ def sum_in_chunks(
         weights: the parameters that `project` may use; V is the largest number of rows among them.
         hidden: (B, T, D), what is projected.
         cost: see `Cost`.
+        copies: how many numbers `project` keeps for each logit.
     """
-    vocab_size = max((weight.size(0) for weight in weights if weight.dim()), default=1)
+    vocab_size = copies * max((weight.size(0) for weight in weights if weight.dim()), default=1)
     sentences = sentences_per_chunk(hidden.device.type, hidden.size(1), vocab_size)
     if sentences >= len(hidden):
         return cost(project(hidden), slice(None))

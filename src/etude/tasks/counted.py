@@ -123,8 +123,10 @@ def _inputs(model: nn.Module, source: int, target: int) -> tuple[Tensor, Tensor,
     return sources, torch.ones_like(sources, dtype=torch.bool), targets
 
 
-def count_saved_bytes(model: nn.Module, inputs: Sequence[Tensor], *excluded: Tensor) -> tuple[Tensor, int]:
-    """Call the model, and count the bytes that autograd saves for the backward pass; each storage counts once.
+def count_saved_bytes(
+    model: nn.Module, inputs: Sequence[Tensor], *excluded: Tensor, call: Callable[..., Tensor] | None = None
+) -> tuple[Tensor, int]:
+    """Call the model, or `call`, and count the bytes that autograd saves for the backward pass, each storage once.
 
     Returns:
         The output; and the bytes, without those of parameters and of the `excluded` tensors.
@@ -136,17 +138,24 @@ def count_saved_bytes(model: nn.Module, inputs: Sequence[Tensor], *excluded: Ten
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(save, lambda tensor: tensor):
-        output = model(*inputs)
+        output = (call or model)(*inputs)
     for tensor in (*model.parameters(), *excluded):
         saved.pop(tensor.untyped_storage()._cdata, None)
     return output, sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
 
 
-def _count_forward(model: nn.Module, source: int, target: int) -> tuple[int, int]:
+def _count_forward(model: Any, source: int, target: int) -> tuple[int, int]:
     from torch.utils.flop_counter import FlopCounterMode  # late, as it imports the compiler, which is slow
 
     with FlopCounterMode(display=False, custom_mapping=_CONVOLUTIONS) as counter:
-        logits, kept = count_saved_bytes(model, _inputs(model, source, target))
+        inputs = _inputs(model, source, target)
+        if takes_cost(model) and hasattr(
+            model, "embedding"
+        ):  # what makes the logits is computed in chunks, and kept for none
+            hidden, kept = count_saved_bytes(model, inputs, call=model.hidden)
+            logits = model.embedding.read_out(hidden, None)
+        else:
+            logits, kept = count_saved_bytes(model, inputs)
         logits.sum().backward()
     model.zero_grad()
     return counter.get_total_flops(), kept

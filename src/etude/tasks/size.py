@@ -14,6 +14,14 @@ from torch import nn
 from torch.nn import functional as F
 
 from etude.model.attention import LocalAttention, MultiHeadAttention
+from etude.model.embedding import (
+    AdaptiveInput,
+    AdaptiveSoftmax,
+    Factorized,
+    FactorizedShared,
+    MixtureOfSoftmaxes,
+    WordTable,
+)
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.experts import MixtureOfExperts
 from etude.model.feedforward import NormFormerFeedForward
@@ -27,9 +35,14 @@ from etude.tasks.counted import CountedSize
 Config = dict[str, Any]
 
 _COUNTED = (
+    AdaptiveInput,
+    AdaptiveSoftmax,
+    Factorized,
+    FactorizedShared,
     HyperConnection,
     LayerScale,
     MixtureOfExperts,
+    MixtureOfSoftmaxes,
     NormFormerFeedForward,
     PeriNorm,
     ReZeroPreNorm,
@@ -134,7 +147,7 @@ def measure_size(config: Config) -> Size:
     return TransformerSize(
         _count_parameters(model) + further,
         n_encoder * _count_entries(encoder) + n_decoder * memory,
-        n_decoder * (_count_entries(decoder) - memory) + model.embedding.output_table.weight.numel(),
+        n_decoder * (_count_entries(decoder) - memory) + cast(WordTable, model.embedding.output_table).weight.numel(),
         inner=_count_inner(encoder),
         encoder_layers=n_encoder,
         decoder_layers=n_decoder,

@@ -39,6 +39,8 @@ CASES = [
     ["scale=small", "model/residual=hyper"],
     ["scale=small", "model/feedforward=experts"],
     ["scale=small", "model/tying=none_normed"],
+    ["scale=small", "model/tying=adaptive_softmax"],
+    ["scale=small", "model/tying=mixture_of_softmaxes"],
     ["scale=small", "model/feedforward=normformer"],
     ["scale=small", "model/decoder=parallel", "model/encoder=parallel"],
     ["scale=small", "model/attention=modular"],
