@@ -72,9 +72,10 @@ def test_every_model_learns_the_same_in_chunks(tiny, variation, sentences, in_ch
 
 
 @pytest.mark.parametrize("learning", [True, False])
-def test_no_more_logits_are_asked_for_than_fit(tiny, sentences, in_chunks, learning):
-    model, most = tiny(), []
-    in_chunks(2 * sentences[2].size(1) * len(model.embedding.output_table.weight))
+@pytest.mark.parametrize(("tying", "copies"), [("all", 1), ("mixture_of_softmaxes", 15)])
+def test_no_more_logits_are_asked_for_than_fit(tiny, sentences, in_chunks, learning, tying, copies):
+    model, most = tiny(f"model/tying={tying}"), []
+    in_chunks(2 * sentences[2].size(1) * copies * len(model.embedding.output_table.weight))
 
     def cost(logits, rows):
         most.append(len(logits))

@@ -130,8 +130,8 @@ OF_MODULAR = {  # numbers of a layer's self-attention, of its attention to the e
 FORMULAS = {  # the variations of which the parameters are counted below
     **COUNTS,
     "residual": RESIDUALS,
-    "encoder": {"transformer", "none", "recurrent", "convolution", "parallel"},
-    "decoder": {"transformer", "recurrent", "convolution", "parallel"},
+    "encoder": {"transformer", "none", "recurrent", "convolution", "parallel", "shared", "transparent"},
+    "decoder": {"transformer", "recurrent", "convolution", "parallel", "shared"},
     "decoder/alignment": {"additive", "dot", "general", "none"},
 }
 
@@ -155,6 +155,8 @@ def by_formula(model, choices):
     encoders = {
         "transformer": lambda: stack + n * causal,
         "parallel": lambda: stack + n * (causal - wrapping),
+        "shared": lambda: stack + causal,
+        "transparent": lambda: stack + n * (causal + n + 1),
         "none": lambda: 0,
         "recurrent": lambda: n * 2 * gates(d, d // 2),
         "convolution": lambda: stack + n * convolution,
@@ -162,6 +164,7 @@ def by_formula(model, choices):
     alignments = {"additive": 2 * d * d + d, "dot": 0, "general": d * d, "none": -2 * d * d}
     decoders = {
         "transformer": lambda: stack + n * (causal + bool(encoder) * crossing),
+        "shared": lambda: stack + causal + bool(encoder) * crossing,
         "parallel": lambda: stack + n * (causal - wrapping + bool(encoder) * (crossing - wrapping)),
         # The first state; layers of which the first reads what was looked at too; W_c and the alignment's own.
         "recurrent": lambda: (

@@ -1,5 +1,7 @@
 """The whole model against PyTorch's layers, and its parameters against the formula."""
 
+import re
+
 import pytest
 import torch
 from torch import nn
@@ -8,6 +10,8 @@ from torch.testing import assert_close
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.data.tokenizer import PAD
+from etude.model.mask import causal_mask
+from etude.model.state import SourceRows
 from etude.tasks import build
 
 
@@ -77,3 +81,42 @@ def test_padding_is_no_special_token_to_the_model_but_for_its_mask(tiny, sentenc
     assert PAD in source
     everything = torch.ones_like(mask)
     assert not torch.equal(model(source, everything, target)[1], model(source, mask, target)[1])
+
+
+@pytest.mark.parametrize("sides", [["encoder"], ["decoder"], ["encoder", "decoder"]], ids=" and ".join)
+@pytest.mark.parametrize("position", ["sinusoidal", "shaw"])
+def test_a_shared_stack_is_one_whose_layers_have_the_same_weights(jittered, sentences, sides, position):
+    shared, plain = (
+        jittered(*(f"model/{side}={kind}" for side in sides), f"model/position={position}").double()
+        for kind in ("shared", "transformer")
+    )
+    weights = shared.state_dict()
+    for name in plain.state_dict():
+        stack, *rest = name.split(".")
+        if stack in sides:  # each layer has what the first has, and so has its position
+            first = re.sub(r"layers\.\d+", "layers.0", ".".join(rest))
+            weights[name] = weights[f"{stack}.{first}"]
+    plain.load_state_dict(weights)
+    assert_close(shared(*sentences), plain(*sentences))
+
+
+def test_each_layer_of_a_decoder_reads_a_mixture_of_its_own_by_the_equation(jittered, sentences):
+    model, (source, mask, target) = jittered("model/encoder=transparent", "model/residual=pre").double(), sentences
+    encoder, decoder = model.encoder, model.decoder
+    x = encoder.position.add_to_embedding(model.embedding.source(source), 0)
+    states = [encoder.final_norm(x)]
+    for layer in encoder.layers:
+        x = layer(x, mask[:, None, None], encoder.position)
+        states.append(encoder.final_norm(x))
+    y, causal = decoder.position.add_to_embedding(model.embedding.target(target), 0), causal_mask(5, 0, x.device)
+    for layer, scores in zip(decoder.layers, encoder.scores, strict=True):
+        memory = sum(share * state for share, state in zip(scores.softmax(0), states, strict=True))
+        layer.read = nn.Identity()
+        y = layer(y, causal, decoder.position, SourceRows(memory, mask), layer.start())
+    expected = model.embedding.logits(decoder.final_norm(y))
+    fresh = jittered("model/encoder=transparent", "model/residual=pre").double()
+    assert_close(fresh(source, mask, target), expected)
+
+
+def test_at_first_every_mixture_is_a_mean(tiny):
+    assert [scores.tolist() for scores in tiny("model/encoder=transparent").encoder.scores] == [[0.0] * 3] * 2

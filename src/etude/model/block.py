@@ -32,9 +32,9 @@ class LayerCache:
     cross_attn: Cache
 
 
-def cross_attend(attention: nn.Module, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
-    """Attend from target positions (B, T, D) to the encoder's output; returns (B, T, D)."""
-    out = attention(source.fold(x), source.memory, source.mask[:, None, None, :], NO_POSITION, cache)
+def cross_attend(attention: nn.Module, read: nn.Module, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
+    """Attend from target positions (B, T, D) to what is read of the encoder's output; returns (B, T, D)."""
+    out = attention(source.fold(x), read(source.memory), source.mask[:, None, None, :], NO_POSITION, cache)
     return source.unfold(out)
 
 
@@ -45,6 +45,7 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.attention, self.attention_residual = parts.attention(is_cross=False), parts.residual()
         self.cross_attention, self.cross_attention_residual = parts.attention(is_cross=True), parts.residual()
+        self.read = parts.read()
         self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
 
     def start(self) -> LayerCache:
@@ -62,7 +63,8 @@ class DecoderLayer(nn.Module):
             cache: keys and values of the earlier target positions and of the source.
         """
         x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, cache.self_attn))
-        x = self.cross_attention_residual(x, lambda h: cross_attend(self.cross_attention, h, source, cache.cross_attn))
+        cross, read = self.cross_attention, self.read
+        x = self.cross_attention_residual(x, lambda h: cross_attend(cross, read, h, source, cache.cross_attn))
         return self.feedforward_residual(x, self.feedforward)
 
 
@@ -117,7 +119,7 @@ class ParallelDecoderLayer(ParallelEncoderLayer):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__(parts)
-        self.cross_attention = parts.attention(is_cross=True)
+        self.cross_attention, self.read = parts.attention(is_cross=True), parts.read()
 
     def start(self) -> LayerCache:
         """Create the empty caches of this layer."""
@@ -131,7 +133,7 @@ class ParallelDecoderLayer(ParallelEncoderLayer):
             x,
             lambda h: (
                 self.attention(h, h, mask, position, cache.self_attn)
-                + cross_attend(self.cross_attention, h, source, cache.cross_attn)
+                + cross_attend(self.cross_attention, self.read, h, source, cache.cross_attn)
                 + self.feedforward(h)
             ),
         )

@@ -117,13 +117,13 @@ class _Cross(nn.Module):
 
     def __init__(self, parts: Parts) -> None:
         super().__init__()
-        self.attention, self.residual = parts.attention(is_cross=True), parts.residual()
+        self.attention, self.residual, self.read = parts.attention(is_cross=True), parts.residual(), parts.read()
 
     def start(self) -> Cache:
         return cast(Cache, self.attention.start())
 
     def forward(self, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
-        out: Tensor = self.residual(x, lambda h: cross_attend(self.attention, h, source, cache))
+        out: Tensor = self.residual(x, lambda h: cross_attend(self.attention, self.read, h, source, cache))
         return out
 
 
@@ -160,7 +160,7 @@ class ConvolutionDecoder(nn.Module):
 
     def start(self, memory: Tensor, mask: Tensor) -> "ConvolutionState":
         """Begin decoding from the encoder's output (B, S, D) and its mask (B, S)."""
-        zeros = memory.new_zeros(memory.size(0), self.past, memory.size(2))
+        zeros = memory.new_zeros(memory.size(0), self.past, memory.size(-1))
         return ConvolutionState(memory, mask, [cast(ConvolutionLayer, layer).start(zeros) for layer in self.layers])
 
     def forward(self, x: Tensor, state: "ConvolutionState") -> Tensor:

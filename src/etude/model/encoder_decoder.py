@@ -1,6 +1,7 @@
 """Encoder-decoder models, Transformer or other, and the protocols of their encoder, decoder and decoding state."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 from torch import Tensor, nn
@@ -44,7 +45,8 @@ class EncoderDecoder(nn.Module):
     Args:
         vocab_size: V, subwords shared by source and target.
         dropout: P_drop on the sum of embedding and position (section 5.4).
-        encoder: called with `Parts`; returns an `Encoder`.
+        encoder: called with `Parts`; returns an `Encoder`; its `reader()`, if it has one, makes that with which a layer
+            of the decoder reads its output.
         decoder: called with `Parts` and whether there is an encoder to attend to; returns a `Decoder`.
         position: called with `causal`, once for the encoder and once for the decoder.
         attention: called with a scale, a backend, and whether it attends from the decoder to the encoder.
@@ -87,7 +89,8 @@ class EncoderDecoder(nn.Module):
         )
         self.embedding: Embedding = tying(vocab_size)
         self.encoder: Encoder = encoder(parts)
-        self.decoder: Decoder = decoder(parts, self.encoder.is_read)
+        reading = replace(parts, read=getattr(self.encoder, "reader", parts.read))
+        self.decoder: Decoder = decoder(reading, self.encoder.is_read)
         if not self.encoder.is_read:
             self.embedding.leave_out_source()
         init(self, seed)

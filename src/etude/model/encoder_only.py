@@ -58,6 +58,7 @@ class EncoderOnly(nn.Module):
         self.embedding: Embedding = tying(vocab_size)
         self.embedding.leave_out_target()
         self.encoder: Encoder = encoder(parts)
+        self.read: nn.Module = getattr(self.encoder, "reader", nn.Identity)()
         init(self, seed)
 
     def forward(self, source: Tensor, source_mask: Tensor, target_in: Tensor, cost: Cost | None = None) -> Tensor:
@@ -76,4 +77,5 @@ class EncoderOnly(nn.Module):
 
     def hidden(self, source: Tensor, source_mask: Tensor, target_in: Tensor) -> Tensor:
         """Compute the encoder's output (B, T, D), which `forward` projects to logits."""
-        return self.encoder(self.embedding.source(source), source_mask)[:, : target_in.size(1)]
+        out: Tensor = self.read(self.encoder(self.embedding.source(source), source_mask))
+        return out[:, : target_in.size(1)]

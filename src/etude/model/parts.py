@@ -21,6 +21,7 @@ class Parts:
             `initial()`, if it has one, precedes the first.
         feedforward: makes the position-wise network.
         dropout: P_drop on the sum of embedding and position (section 5.4).
+        read: makes that with which a layer of the decoder reads the encoder's output, as (B, S, D).
     """
 
     position: Factory
@@ -29,6 +30,7 @@ class Parts:
     residual: Factory
     feedforward: Factory
     dropout: float
+    read: Factory = nn.Identity
 
     def begin(self) -> nn.Module:
         """Make what a stack begins with: what the residual connections have in `initial`, if anything."""

@@ -75,7 +75,7 @@ class RecurrentEncoder(nn.Module):
     needs no position scheme.
 
     Args:
-        parts: factories of the model; only the dropout is used.
+        parts: factories of the model; only `dropout` and `read` are used.
         n_layers: L.
         d_model: D.
         cell: "gru" or "lstm".
@@ -124,7 +124,7 @@ class RecurrentDecoder(nn.Module):
     et al. 2015, section 3.3). The decoder then knows what it has attended to, but training goes one position at a time.
 
     Args:
-        parts: factories of the model; only the dropout is used.
+        parts: factories of the model; only `dropout` and `read` are used.
         reads: whether there is an encoder to attend to.
         n_layers: L.
         d_model: D.
@@ -148,7 +148,7 @@ class RecurrentDecoder(nn.Module):
         input_feeding: bool,
     ) -> None:
         super().__init__()
-        self.dropout = Dropout(parts.dropout)
+        self.dropout, self.read = Dropout(parts.dropout), parts.read()
         self.alignment: Alignment | NoAlignment = alignment()
         if not reads and not isinstance(self.alignment, NoAlignment):
             raise ValueError("model/decoder/alignment has no encoder to attend to: say model/decoder/alignment=none")
@@ -159,7 +159,7 @@ class RecurrentDecoder(nn.Module):
 
     def start(self, memory: Tensor, mask: Tensor) -> "RecurrentState":
         """Begin decoding from the encoder's output (B, S, D) and its mask (B, S)."""
-        real = mask[..., None]
+        memory, real = self.read(memory), mask[..., None]
         mean = (memory * real).sum(dim=1) / real.sum(dim=1).clamp(min=1)
         first = torch.tanh(self.first(mean)).unflatten(-1, (self.layers.num_layers, -1)).transpose(0, 1).contiguous()
         hidden = (first, *[torch.zeros_like(first)] * (self.layers.states - 1))

@@ -12,7 +12,7 @@ class SourceRows:
     sentence attend to it in one product.
 
     Attributes:
-        memory: (A, S, D), the encoder's output of A sentences.
+        memory: (A, S, D), or what else the encoder's output is, of A sentences.
         mask: (A, S), True at real tokens.
     """
 

@@ -1,7 +1,9 @@
 """Encoder and decoder of "Attention Is All You Need" (arXiv:1706.03762, section 3.1), made of exchangeable parts."""
 
+from collections.abc import Sequence
 from typing import ClassVar, cast
 
+import torch
 from torch import Tensor, nn
 
 from etude.model.block import (
@@ -34,17 +36,23 @@ class TransformerEncoder(nn.Module):
 
     def __init__(self, parts: Parts, *, n_layers: int) -> None:
         super().__init__()
+        self.steps = self.order(n_layers)
+        distinct = max(self.steps) + 1
         self.dropout, self.initial = Dropout(parts.dropout), parts.begin()
-        self.position: Position = parts.position(False).for_layers(n_layers)
-        self.layers = nn.ModuleList(self.layer(parts) for _ in range(n_layers))
+        self.position: Position = parts.position(False).for_layers(distinct)
+        self.layers = nn.ModuleList(self.layer(parts) for _ in range(distinct))
         number_layers(self.layers)
         self.final_norm: nn.Module = parts.residual().final_norm()
+
+    def order(self, n_layers: int) -> Sequence[int]:
+        """Return which of its layers each step of the stack uses."""
+        return range(n_layers)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; returns (B, S, D)."""
         x = self.initial(self.dropout(self.position.add_to_embedding(x, 0)))
-        for n, layer in enumerate(self.layers):
-            x = layer(x, mask[:, None, None, :], self.position.at_layer(n))
+        for n in self.steps:
+            x = self.layers[n](x, mask[:, None, None, :], self.position.at_layer(n))
         out: Tensor = self.final_norm(x)
         return out
 
@@ -64,23 +72,29 @@ class TransformerDecoder(nn.Module):
     def __init__(self, parts: Parts, reads: bool, *, n_layers: int) -> None:
         super().__init__()
         layer = self.reading_layer if reads else self.causal_layer
+        self.steps = self.order(n_layers)
+        distinct = max(self.steps) + 1
         self.dropout, self.initial = Dropout(parts.dropout), parts.begin()
-        self.position: Position = parts.position(True).for_layers(n_layers)
-        self.layers = nn.ModuleList(layer(parts) for _ in range(n_layers))
+        self.position: Position = parts.position(True).for_layers(distinct)
+        self.layers = nn.ModuleList(layer(parts) for _ in range(distinct))
         number_layers(self.layers)
         self.final_norm: nn.Module = parts.residual().final_norm()
 
+    def order(self, n_layers: int) -> Sequence[int]:
+        """Return which of its layers each step of the stack uses."""
+        return range(n_layers)
+
     def start(self, memory: Tensor, mask: Tensor) -> "TransformerState":
         """Begin decoding from the encoder's output (B, S, D) and its mask (B, S)."""
-        return TransformerState(memory, mask, [cast(DecoderLayer, layer).start() for layer in self.layers])
+        return TransformerState(memory, mask, [cast(DecoderLayer, self.layers[n]).start() for n in self.steps])
 
     def forward(self, x: Tensor, state: "TransformerState") -> Tensor:
         """Decode embeddings (B, T, D) of the tokens that follow those in `state`, and add them to it; (B, T, D)."""
         start, length = state.length, x.size(1)
         x = self.initial(self.dropout(self.position.add_to_embedding(x, start)))
         mask = causal_mask(length, start, x.device)
-        for n, (layer, cache) in enumerate(zip(self.layers, state.caches, strict=True)):
-            x = layer(x, mask, self.position.at_layer(n), state.source, cache)
+        for n, cache in zip(self.steps, state.caches, strict=True):
+            x = self.layers[n](x, mask, self.position.at_layer(n), state.source, cache)
         state.length += length
         out: Tensor = self.final_norm(x)
         return out
@@ -96,6 +110,60 @@ class ParallelDecoder(TransformerDecoder):
     """A stack whose layers compute attention and feed-forward from the same input, side by side."""
 
     reading_layer, causal_layer = ParallelDecoderLayer, ParallelCausalLayer
+
+
+class SharedEncoder(TransformerEncoder):
+    """A stack whose layers have the same weights: one layer, used N times (Lan et al. 2020)."""
+
+    def order(self, n_layers: int) -> Sequence[int]:
+        """Return the same layer for each step."""
+        return [0] * n_layers
+
+
+class SharedDecoder(TransformerDecoder):
+    """A stack whose layers have the same weights: one layer, used N times (Lan et al. 2020)."""
+
+    def order(self, n_layers: int) -> Sequence[int]:
+        """Return the same layer for each step."""
+        return [0] * n_layers
+
+
+class TransparentEncoder(TransformerEncoder):
+    """A stack of which each layer of the decoder reads a mixture of its own (Bapna et al. 2018).
+
+    A mixture is `sum_i s_i h_i` over the embeddings and the outputs of the N layers, each with the norm that follows
+    the last one; the weights `s` are a softmax of learned numbers, equal at first. What has no layers that attend to
+    the encoder, such as a recurrent decoder, reads one mixture.
+    """
+
+    def __init__(self, parts: Parts, *, n_layers: int) -> None:
+        super().__init__(parts, n_layers=n_layers)
+        self.scores = nn.ParameterList()  # of each reader, N + 1
+
+    def reader(self) -> nn.Module:
+        """Make that with which one layer of the decoder reads the output, and the weights of its mixture."""
+        self.scores.append(nn.Parameter(torch.zeros(len(self.steps) + 1)))
+        return _ReadMixture(len(self.scores) - 1)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; M readers get (B, S, M, D)."""
+        states = [self.initial(self.dropout(self.position.add_to_embedding(x, 0)))]
+        for n in self.steps:
+            states.append(self.layers[n](states[-1], mask[:, None, None, :], self.position.at_layer(n)))
+        weights = torch.stack([*self.scores]).softmax(dim=-1)
+        return weights @ torch.stack([self.final_norm(state) for state in states], dim=2)
+
+
+class _ReadMixture(nn.Module):
+    """Reads the n-th of the mixtures."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.n = n
+
+    def forward(self, memory: Tensor) -> Tensor:
+        """Map (B, S, M, D) to (B, S, D)."""
+        return memory[:, :, self.n]
 
 
 class TransformerState:
