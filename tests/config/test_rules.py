@@ -202,6 +202,13 @@ IMPOSSIBLE = {
         "model.d_v=8",
     ],
     "positions that add to scores where there is no softmax": ["model/attention=linear", "model/position=t5"],
+    "positions on products that synthetic scores do without": [
+        "model/attention=synthesizer",
+        "model/attention/mix=alone",
+        "model/position=rope",
+    ],
+    "one scale for two sizes": ["model/attention=synthesizer", "model.attention.cross_d_k=5"],
+    "scores that end before the data": ["model/attention=synthesizer", "model.attention.scores.max_length=100"],
     "positions that end before the data": ["model/position=learned", "model.position.max_length=100"],
     "positions that end before the lines of a language model": [
         "task=language_modelling",

@@ -49,6 +49,7 @@ LIMITS = {  # what the part is at its limit: the plain model, the other, and wha
     "a window as long as the text": ([], [*SPAN, "model.attention.span.window=12"], unchanged),
     "a pattern that is global": ([], [*SPAN, "model.attention.span.pattern=[global]"], unchanged),
     "own values alone": ([], [*MODULAR, "model/attention/values=residual"], setting("factors", [0.0, 1.0])),
+    "synthetic scores of nothing": ([], ["model/attention=synthesizer"], setting("scores.proj.weight", 0.0)),
     "a share of one": (ROPE, ["model/position=partial_rope", "model.position.share=1.0"], unchanged),
     "positions everywhere": (ROPE, [*SOME, "model.position.pattern=[rope]"], unchanged),
     "positions nowhere": (["model/position=none"], [*SOME, "model.position.pattern=[none]"], unchanged),

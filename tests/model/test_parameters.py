@@ -26,6 +26,25 @@ def latent_attention(m, a):
     return m["d_model"] * (from_input + read) + a["latent"] * (of_latent + 1) + biases
 
 
+def synthesizer(m, scores, mix):
+    """What self-attention has more than multi-head attention: synthetic scores; without products, no W_K and no W_Q."""
+    a, h = m["attention"], m["heads"]
+    own = {
+        "dense": lambda: a["d_k"] * a["scores"]["max_length"],
+        "random": lambda: h * a["scores"]["max_length"] ** 2,
+        "factorized": lambda: 2 * h * a["scores"]["max_length"] * a["scores"]["rank"],
+    }[scores]()
+    absent = (mix == "alone") * (1 if scores == "dense" else 2)
+    return own + (mix == "alpha") - absent * h * a["d_k"] * (m["d_model"] + a["bias"])
+
+
+def convolution(m):
+    """Two matrices and a gate, and kernels: learned, or each made by a matrix."""
+    d, c = m["d_model"], m["attention"]["convolution"]
+    kernels = c["kernels"] * c["kernel"]
+    return 3 * (d * d + d) + (kernels * (d + 1) if c["_target_"].endswith("DynamicConvolution") else kernels)
+
+
 def plain_network(m):
     return 2 * m["d_model"] * m["d_ff"] + m["d_ff"] + m["d_model"]
 
@@ -53,6 +72,7 @@ def nothing(m):
     return 0
 
 
+CONVOLUTIONS = ("lightweight_convolution", "dynamic_convolution")
 # Of one part: an attention, its scale, the positions of a stack of N layers, one norm, one network, the tables.
 COUNTS = {
     "attention": {
@@ -62,6 +82,7 @@ COUNTS = {
         "differential": lambda m: attention(m, m["heads"]) + 4 * m["attention"]["d_k"] + 2 * m["attention"]["d_v"],
         "latent": lambda m: latent_attention(m, m["attention"]),
         "modular": lambda m: attention(m, m["heads"]) + 2 * m["attention"]["d_k"],
+        **dict.fromkeys(("synthesizer", *CONVOLUTIONS), lambda m: attention(m, m["heads"])),
         "grouped_query": lambda m: attention(m, m["attention"]["kv_heads"]),
     },
     "scale": {
@@ -147,6 +168,10 @@ def by_formula(model, choices):
     further = [
         sum(counts) for counts in zip((0, 0, 0), *(OF_MODULAR[one] for one in {*steps} & {*OF_MODULAR}), strict=True)
     ]
+    if choices["model/attention"] == "synthesizer":
+        further[0] += synthesizer(model, choices["model/attention/scores"], choices["model/attention/mix"])
+    if choices["model/attention"] in CONVOLUTIONS:
+        further[0] += convolution(model) - attentive  # whose scale is not there either
     causal = attentive + further[0] + of["feedforward"] + 2 * wrapping
     crossing = attentive + further[1] + wrapping
     stack -= further[2]

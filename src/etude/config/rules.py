@@ -38,6 +38,8 @@ _AT_LEAST = {
         model.attention.kv_heads model.position.base model.position.clip model.attention.d_model
         model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
         model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
+        model.attention.cross_heads model.attention.cross_d_k model.attention.cross_d_v model.attention.scores.rank
+        model.attention.scores.max_length model.attention.convolution.kernel model.attention.convolution.kernels
         model.attention.content model.attention.latent model.feedforward.experts model.residual.streams
         model.residual.d_model model.tying.base_width model.tying.size model.tying.softmaxes optimizer.base_width
         model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
@@ -67,6 +69,7 @@ _NOT_THE_BEST = (  # settings of ModelCheckpoint by which it saves at other mome
     *("save_last", "dirpath"),
 )
 _ARTIFACTS = ("checkpoint", "hypotheses")
+_ON_QUERIES_AND_KEYS = ("Rotary", "PartialRotary", "RotaryInSomeLayers", "Shaw")
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
 _TEXTLESS = {"MaskedLanguageModelling", "LanguageModelling", "SpanCorruption"}
 _DECODER_TASKS = {"Translation", "SpanCorruption", *_LANGUAGE_MODELS}
@@ -278,8 +281,8 @@ def _is_running(at: At) -> bool:
 
 
 def _positions_fit(at: At) -> None:
-    """Check that a table of positions holds the longest source and its translation."""
-    table, tokens = at("model.position.max_length"), at("budget.max_tokens")
+    """Check that tables with a row for each position hold the longest source and its translation."""
+    tokens = at("budget.max_tokens")
     extra = at("decoding.max_len_offset") or 0
     key, columns = "max_tokens", tokens + 1
     if _is_running(at) and not at("decoding._target_"):
@@ -287,13 +290,14 @@ def _positions_fit(at: At) -> None:
         key = "context" if at("budget.context") else key
     padding = -columns % 8  # of a batch on a GPU (Batch.to); a config is to be sound on any machine
     longest = columns + max(padding, extra)
-    if table is not None and table < longest:
-        offset = f" and decoding.max_len_offset={extra}" if extra else ""
-        offset = " and its padding on a GPU" if padding > extra else offset
-        raise UserError(
-            f"model.position.max_length={table} is shorter than a text may become, {longest} tokens with "
-            f"budget.{key}={tokens}{offset}: say model.position.max_length={longest}, or lower the others"
-        )
+    for table in ("model.position.max_length", "model.attention.scores.max_length"):
+        if at(table) is not None and at(table) < longest:
+            offset = f" and decoding.max_len_offset={extra}" if extra else ""
+            offset = " and its padding on a GPU" if padding > extra else offset
+            raise UserError(
+                f"{table}={at(table)} is shorter than a text may become, {longest} tokens with "
+                f"budget.{key}={tokens}{offset}: say {table}={longest}, or lower the others"
+            )
 
 
 def _stacks_fit(config: Config, at: At) -> None:
@@ -307,10 +311,11 @@ def _stacks_fit(config: Config, at: At) -> None:
         _is(at, "model.encoder", "ConvolutionEncoder", "RecurrentEncoder", "NoEncoder"),
         _is(at, "model.decoder", "ConvolutionDecoder", "RecurrentDecoder"),
     )
-    rotary = ("Rotary", "PartialRotary", "RotaryInSomeLayers")
-    if all(without_attention) and _is(at, "model.position", *rotary, "Alibi", "Shaw", "T5"):
+    if (all(without_attention) or at("model.attention.convolution._target_")) and _is(
+        at, "model.position", *_ON_QUERIES_AND_KEYS, "Alibi", "T5"
+    ):
         raise UserError(
-            "this position scheme acts on the scores of self-attention, and neither encoder nor decoder has any: "
+            "this position scheme acts on the scores of self-attention, which this model does not have: "
             "say model/position=sinusoidal"
         )
     if _is(at, "model.attention", "LinearAttention") and at("model.attention_dropout"):
@@ -319,6 +324,25 @@ def _stacks_fit(config: Config, at: At) -> None:
         raise UserError(
             "model/attention=linear has no softmax, and this position scheme adds to its scores: "
             "say model/position=rope, or one that adds to the embeddings"
+        )
+    if _is(at, "model.attention", "Synthesizer"):
+        _synthesizer_fits(at)
+
+
+def _synthesizer_fits(at: At) -> None:
+    """Check that positions find what they act on, and that a scale is that of both attentions."""
+    if _is(at, "model.attention.mix", "Alone") and _is(at, "model.position", *_ON_QUERIES_AND_KEYS):
+        raise UserError(
+            "model/attention/mix=alone has no products of queries and keys, on which this position scheme acts: "
+            "say model/position=t5, or one that adds to the embeddings"
+        )
+    sizes = {key: (at(f"model.attention.{key}"), at(f"model.attention.cross_{key}")) for key in ("heads", "d_k")}
+    differ = [key for key, (own, cross) in sizes.items() if own != cross and at(f"model.scale.{key}") is not None]
+    if differ:
+        own, cross = sizes[differ[0]]
+        raise UserError(
+            f"model/scale follows from one {differ[0]}, and self-attention has {own}, that to the encoder {cross}: "
+            "say model/scale=none, or make them equal"
         )
 
 

@@ -209,4 +209,4 @@ def _feature_map(x: Tensor) -> Tensor:
 
 def split_heads(x: Tensor, heads: int) -> Tensor:
     """Reshape (B, T, H K) to (B, H, T, K)."""
-    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+    return x.unflatten(-1, (heads, x.size(-1) // heads)).transpose(1, 2)

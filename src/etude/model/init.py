@@ -66,10 +66,11 @@ class GlorotT2T(Glorot):
         super().__call__(model, seed)
         for name, attention in model.named_modules():
             if isinstance(attention, MultiHeadAttention):
-                joint = {"k_proj": attention.k_proj, "v_proj": attention.v_proj}
-                if not attention.is_cross and attention.q_proj.in_features == attention.k_proj.in_features:
-                    joint["q_proj"] = attention.q_proj
-                bound = (6 / (attention.k_proj.in_features + sum(part.out_features for part in joint.values()))) ** 0.5
+                names = ("k_proj", "v_proj") if attention.is_cross else ("k_proj", "v_proj", "q_proj")
+                width = attention.v_proj.in_features
+                parts = {name: getattr(attention, name) for name in names}  # of which an attention may lack some
+                joint = {n: p for n, p in parts.items() if isinstance(p, nn.Linear) and p.in_features == width}
+                bound = (6 / (width + sum(linear.out_features for linear in joint.values()))) ** 0.5
                 for part, linear in joint.items():
                     with _seeded(seed, f"{name}.{part}"):  # the random numbers of Glorot, times a smaller bound
                         nn.init.uniform_(linear.weight, -bound, bound)
