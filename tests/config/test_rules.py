@@ -220,6 +220,10 @@ IMPOSSIBLE = {
         "model/decoder=convolution",
         "model/position=rope",
     ],
+    "positions on scores where a convolution has none": [
+        "model/attention=lightweight_convolution",
+        "model/position=t5",
+    ],
     "a dropout of weights that linear attention does not have": [
         "model/attention=linear",
         "model.attention_dropout=0.1",

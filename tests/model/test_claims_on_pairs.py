@@ -8,7 +8,10 @@ from etude.errors import UserError
 from etude.model.attention import MultiHeadAttention
 from etude.model.backend import Sdpa
 
+CONVOLUTIONS = ("lightweight_convolution", "dynamic_convolution")
+ON_SCORES = ("alibi", "shaw", "t5", "rope", "partial_rope", "rope_in_some_layers")
 EXCLUDING = [  # what adds to scores where there are none, and an alignment with nothing to look at
+    *({f"model/position={p}", f"model/attention={c}"} for p in ON_SCORES for c in CONVOLUTIONS),
     *({f"model/position={position}", "model/attention=linear"} for position in ("alibi", "shaw", "t5")),
     {"model/encoder=none", "model/decoder=recurrent"},
 ]

@@ -38,7 +38,7 @@ def synthesizer(m, scores, mix):
     return own + (mix == "alpha") - absent * h * a["d_k"] * (m["d_model"] + a["bias"])
 
 
-def convolution(m):
+def light_convolution(m):
     """Two matrices and a gate, and kernels: learned, or each made by a matrix."""
     d, c = m["d_model"], m["attention"]["convolution"]
     kernels = c["kernels"] * c["kernel"]
@@ -171,7 +171,7 @@ def by_formula(model, choices):
     if choices["model/attention"] == "synthesizer":
         further[0] += synthesizer(model, choices["model/attention/scores"], choices["model/attention/mix"])
     if choices["model/attention"] in CONVOLUTIONS:
-        further[0] += convolution(model) - attentive  # whose scale is not there either
+        further[0] += light_convolution(model) - attentive  # whose scale is not there either
     causal = attentive + further[0] + of["feedforward"] + 2 * wrapping
     crossing = attentive + further[1] + wrapping
     stack -= further[2]

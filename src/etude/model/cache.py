@@ -71,6 +71,28 @@ class SelfAttentionCache(CrossAttentionCache):
         return self._keys_values
 
 
+class LastPositions(CrossAttentionCache):
+    """The last positions alone, for what sees no further back; before the first there are zeros.
+
+    Args:
+        count: how many are kept.
+    """
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def read(self, project: Callable[[], KeysValues]) -> KeysValues:
+        """Return keys and values of the positions kept, then those of new positions."""
+        keys, values = project()
+        self.length += keys.size(2)
+        kept = self._keys_values or (keys.new_zeros(*x.shape[:2], self.count, x.size(3)) for x in (keys, values))
+        keys, values = (cat([old, new], dim=2) for old, new in zip(kept, (keys, values), strict=True))
+        first = keys.size(2) - self.count
+        self._keys_values = keys[:, :, first:], values[:, :, first:]
+        return keys, values
+
+
 class RunningSums(NoCache):
     """Two sums over earlier positions, for decoder self-attention without a softmax; their size does not grow.
 
