@@ -103,7 +103,7 @@ def under_way(runs: Sequence[Run]) -> Rows | None:
     order = [*STYLES]
     begun = [run for run in runs if not run.finished]
     common = set.intersection(*(set(run.typed.items()) for run in begun)) if begun else set()  # no run is told apart
-    words = {"run": True, "state": True, "step": False, "loss": False, "tokens/s": False, "left": True, "why": True}
+    words = {"run": True, "state": True, "step": False, "loss": False, "tokens/s": False, "left": False, "why": True}
     rows = []
     for run in sorted(begun, key=lambda run: (order.index(run.state), run.arm, run.seed)):
         now = run.progress
