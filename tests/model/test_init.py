@@ -7,10 +7,16 @@ import torch
 from torch import nn
 
 from etude.model.embedding import TARGET_SPACES, TargetSpaceTable
-from etude.model.init import GPT2, Glorot, GlorotT2T, Normal
+from etude.model.init import GPT2, Fixup, Glorot, GlorotT2T, Normal
 from etude.tasks import build
 
-KINDS = {"glorot": Glorot(), "glorot_t2t": GlorotT2T(), "normal": Normal(std=0.02), "gpt2": GPT2(std=0.02)}
+KINDS = {
+    "glorot": Glorot(),
+    "glorot_t2t": GlorotT2T(),
+    "normal": Normal(std=0.02),
+    "gpt2": GPT2(std=0.02),
+    "fixup": Fixup(),
+}
 
 
 def model(tiny, init):
@@ -70,6 +76,21 @@ def test_gpt2_draws_tables_alike_and_less_where_a_stack_adds_to_its_stream(tiny)
             adds = name.endswith(("out_proj", "feedforward.outer"))
             branches = 4 if name.startswith("encoder") else 6  # of two layers
             assert abs(module.weight.std().item() / (0.02 / math.sqrt(branches if adds else 1)) - 1) < 0.05
+
+
+def test_fixup_begins_with_branches_that_add_nothing_but_for_what_attends_to_the_encoder(tiny):
+    made = tiny("model/init=fixup", "model.d_model=96", "model.d_ff=160")
+    for layer in (*made.encoder.layers, *made.decoder.layers):
+        own, network = layer.attention, layer.feedforward
+        assert not own.out_proj.weight.any()
+        assert not network.outer.weight.any()
+        for linear in (own.q_proj, own.k_proj, own.v_proj):
+            assert_uniform(linear.weight * 10 ** (1 / 6), 96, 0)  # of ten branches, four matrices each
+        assert_uniform(network.inner.weight * 10 ** (1 / 2), 96, 0)
+    for layer in made.decoder.layers:
+        across = layer.cross_attention
+        for linear in (across.q_proj, across.k_proj, across.v_proj, across.out_proj):
+            assert_uniform(linear.weight, 96, 0)
 
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "gpt2"])

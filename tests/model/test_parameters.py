@@ -133,6 +133,7 @@ RESIDUALS = {
     "sandwich": (2, 0, 1),
     "rezero": (0, 1, 0),
     "rezero_pre": (1, 1, 1),
+    "fixup": (0, 2, 0),
     "peri": (2, 0, 2),
     "layer_scale": (1, D, 1),
     "hyper": (2, N * N + 2 * N + D * (N + 2) + 2, 1),

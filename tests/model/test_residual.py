@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from etude.model.norm import LayerNorm, NoNorm
 from etude.model.numbered import number_layers
 from etude.model.residual import (
+    Fixup,
     HyperConnection,
     LayerScale,
     PeriNorm,
@@ -21,7 +22,7 @@ from etude.model.residual import (
 )
 
 layer_norm = partial(LayerNorm, d_model=6, eps=1e-6)
-CLOSING = {PostNorm: nn.Identity, PreNorm: LayerNorm, Sandwich: LayerNorm, ReZero: nn.Identity}
+CLOSING = {PostNorm: nn.Identity, PreNorm: LayerNorm, Sandwich: LayerNorm, ReZero: nn.Identity, Fixup: nn.Identity}
 
 
 def jittered(module):
@@ -72,6 +73,13 @@ def test_rezero_before_a_norm_multiplies_what_the_sublayer_adds_and_starts_as_th
     assert torch.equal(around(x, sublayer), x)
     jittered(around)
     assert_close(around(x, sublayer), x + around.alpha * sublayer(around.norm(x)))
+
+
+def test_fixup_shifts_what_the_sublayer_reads_and_scales_what_it_adds():
+    around, x = Fixup(layer_norm, dropout=0.1).eval(), inputs()
+    assert_close(around(x, sublayer), x + sublayer(x))
+    jittered(around)
+    assert_close(around(x, sublayer), x + around.scale * sublayer(x + around.shift))
 
 
 def test_rezero_starts_as_the_identity_and_learns_from_the_first_step():

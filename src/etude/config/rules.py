@@ -347,8 +347,9 @@ def _synthesizer_fits(at: At) -> None:
 
 
 def _norms_are_used(at: At) -> None:
-    if _is(at, "model.residual", "ReZero") and not _is(at, "model.norm", "NoNorm"):
-        raise UserError("model/residual=rezero stands in for every norm, and none would be used: say model/norm=none")
+    if _is(at, "model.residual", "ReZero", "Fixup") and not _is(at, "model.norm", "NoNorm"):
+        name = _class_name(at("model.residual._target_")).lower()
+        raise UserError(f"model/residual={name} stands in for every norm, and none would be used: say model/norm=none")
 
 
 def _trainer_fits(at: At) -> None:

@@ -9,11 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from etude.model.attention import MultiHeadAttention
+
+_ADDED = (".out_proj", ".outer")  # of names: the matrices whose outputs are added to the residual stream
 
 
 class Init(ABC):
@@ -108,11 +111,36 @@ class GPT2(Normal):
             if isinstance(module, nn.Embedding):
                 with _seeded(seed, name):
                     self.fill(module.weight)
-            elif isinstance(module, nn.Linear) and name.endswith((".out_proj", ".outer")):
+            elif isinstance(module, nn.Linear) and name.endswith(_ADDED):
                 added.setdefault(name.partition(".")[0], []).append(module)
         for matrices in added.values():
             for matrix in matrices:
                 matrix.weight.data.mul_(len(matrices) ** -0.5)
+
+
+class Fixup(Init):
+    """He uniform, but branches that add nothing at first, for models without norms (Zhang et al. 2019, section 3).
+
+    Of a branch, which is a sub-layer, the last matrix is zero and its other m - 1 are `L^(-1 / (2m - 2))` as large, for
+    L branches in all. Attention to the encoder is left as He has it, as in the code of Narang et al. 2021.
+    """
+
+    def fill(self, matrix: Tensor) -> None:
+        """Fill with U(-b, b), b = sqrt(6 / in)."""
+        nn.init.kaiming_uniform_(matrix, nonlinearity="relu")
+
+    def __call__(self, model: nn.Module, seed: int) -> None:
+        """Initialise the weights of `model`; arguments as in `Init`."""
+        super().__call__(model, seed)
+        added = {name: module for name, module in model.named_modules() if name.endswith(_ADDED)}
+        for name, last in added.items():
+            branch = model.get_submodule(name.rpartition(".")[0])
+            if getattr(branch, "is_cross", False):
+                continue
+            others = [one for one in branch.modules() if isinstance(one, nn.Linear) and one is not last]
+            for linear in others:  # m - 1 of them
+                linear.weight.data.mul_(len(added) ** (-1 / (2 * len(others))))
+            nn.init.zeros_(cast(nn.Linear, last).weight)
 
 
 @contextmanager

@@ -86,6 +86,26 @@ class ReZero(nn.Module):
         return nn.Identity()
 
 
+class Fixup(nn.Module):
+    """`x + scale * Dropout(Sublayer(x + shift))` without a norm; both numbers are learned (Zhang et al. 2019).
+
+    It goes with the start of the same name (`model/init=fixup`), with which every layer is the identity at first.
+    """
+
+    def __init__(self, norm: Norm, *, dropout: float) -> None:
+        super().__init__()
+        self.shift, self.scale = nn.Parameter(torch.zeros(())), nn.Parameter(torch.ones(()))
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        return x + self.scale * self.dropout(sublayer(x + self.shift))
+
+    def final_norm(self) -> nn.Module:
+        """Return what follows the last layer of a stack: the identity."""
+        return nn.Identity()
+
+
 class ReZeroPreNorm(PreNorm):
     """`x + alpha * Dropout(Sublayer(Norm(x)))`, alpha learned, from zero, and one norm after the last layer.
 

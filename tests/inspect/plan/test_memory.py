@@ -35,6 +35,7 @@ CASES = [
     ["scale=small", "model/norm=partial_rms"],
     ["scale=small", "model/residual=peri"],
     ["scale=small", "model/residual=rezero_pre"],
+    ["scale=small", "model/residual=fixup", "model/norm=none"],
     ["scale=small", "model/residual=layer_scale"],
     ["scale=small", "model/residual=hyper"],
     ["scale=small", "model/feedforward=experts"],
