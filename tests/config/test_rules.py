@@ -154,6 +154,10 @@ KEEPING = [
         ),
         (["study=.."], r"study=\.\. cannot name a folder"),
         (
+            ["model/feedforward=product_key_memory", "model.feedforward.stacks=[encoder]", "model/encoder=none"],
+            r"model.feedforward.stacks names no stack of this model: say model.feedforward.stacks=\[decoder\]",
+        ),
+        (
             ["model/position=learned", "budget.max_tokens=600"],
             "model.position.max_length=512 is shorter than a text may become.*say model.position.max_length=651",
         ),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from etude.model.experts import AuxiliaryLoss, Balance, LossFree, MixtureOfExperts
+from etude.model.experts import AuxiliaryLoss, Balance, Jitter, LossFree, MixtureOfExperts
 from etude.model.feedforward import PlainFeedForward
 
 from .conftest import drawn, jitter
@@ -89,3 +89,10 @@ def test_more_experts_than_there_are_cannot_be_chosen(chosen):
 def test_a_capacity_of_nothing_is_refused():
     with pytest.raises(ValueError, match=r"model\.feedforward\.capacity must be above 0, not 0"):
         mixture(1, capacity=0)
+
+
+def test_jitter_is_noise_of_its_width_that_is_in_training_alone():
+    balance, rows = Jitter(4, coefficient=0.1, jitter=0.25), 1 + drawn(400, D).abs()
+    noise = balance.disturb(rows) / rows
+    assert 0.75 <= noise.min() < 0.76 < 1.24 < noise.max() <= 1.25
+    assert torch.equal(balance.eval().disturb(rows), rows)

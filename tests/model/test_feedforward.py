@@ -16,6 +16,7 @@ from etude.model.feedforward import (
     GatedFeedForward,
     GegluFeedForward,
     GeluFeedForward,
+    InSomeLayers,
     NoFeedForward,
     NormFormerFeedForward,
     PlainFeedForward,
@@ -23,6 +24,7 @@ from etude.model.feedforward import (
     SquaredReluFeedForward,
     SwigluFeedForward,
 )
+from etude.model.numbered import number_layers
 
 BY_NAME = {
     "relu": lambda z: max(0.0, z),
@@ -120,3 +122,25 @@ def test_a_normformer_network_normalises_between_its_matrices():
     inner = module.inner(x).clamp(min=0)
     normed = (inner - inner.mean(-1, keepdim=True)) / (inner.var(-1, keepdim=True, unbiased=False) + 1e-6).sqrt()
     torch.testing.assert_close(module(x), module.outer(module.norm.weight * normed + module.norm.bias))
+
+
+def chosen(n_layers: int, stack: str, *, behind: int, every: int | None) -> list[int]:
+    """The layers with the network that stands in some, of a stack of these alone."""
+    place = {"inside": torch.nn.Identity, "outside": NoFeedForward, "stacks": ["decoder"]}
+    layers = torch.nn.ModuleList(InSomeLayers(**place, behind=behind, every=every) for _ in range(n_layers))
+    number_layers(layers, stack)
+    x = torch.ones(1, 1, 2)
+    return [n for n, layer in enumerate(layers) if layer(x).any()]
+
+
+@pytest.mark.parametrize(
+    ("behind", "every", "layers"), [(0, 4, [3, 7, 11]), (1, 5, [0, 5, 10]), (1, None, [10]), (0, 1, [*range(12)])]
+)
+def test_a_network_in_some_layers_is_in_those_counted_back_from_the_last_and_in_its_stack_alone(behind, every, layers):
+    assert chosen(12, "decoder", behind=behind, every=every) == layers
+    assert chosen(12, "encoder", behind=behind, every=every) == []
+
+
+def test_a_stack_with_no_layer_so_far_from_its_end_is_refused():
+    with pytest.raises(ValueError, match=r"of 2 layers, none has 2 behind it: say model\.feedforward\.behind=1"):
+        chosen(2, "decoder", behind=2, every=None)

@@ -15,6 +15,7 @@ ROPE = ["model/position=rope"]
 PRE = ["model/residual=pre"]
 SPAN = [*MODULAR, "model/attention/span=pattern"]
 SOME = ["model/position=rope_in_some_layers"]
+SWITCH = ["model/feedforward=switch", "model.feedforward.every=1"]
 GATED = ["model/feedforward=gated"]
 
 
@@ -62,12 +63,15 @@ LIMITS = {  # what the part is at its limit: the plain model, the other, and wha
     ),
     "one stream": (PRE, ["model/residual=hyper", "model.residual.streams=1"], unchanged),
     "one expert": ([], ["model/feedforward=experts", "model.feedforward.experts=1"], unchanged),
+    "one expert in every layer": ([], [*SWITCH, "model.feedforward.inside.experts=1"], unchanged),
     "swish with a gate": (["model/feedforward=swiglu"], [*GATED, "model.feedforward.activation=swish"], unchanged),
     "relu by its name": ([], ["model/feedforward=plain", "model.feedforward.activation=relu"], unchanged),
     "logits without a cap": ([], ["model/tying=soft_cap", "model.tying.logit_cap=1e9"], unchanged),
     "the base width": (["model/scale=dk"], ["optimizer=adam_mup", "optimizer.base_width=16"], unchanged),
 }
-WITHIN = re.compile(r"experts\.0\.|(?<=final_norm\.)norm\.")  # of names: what the part has around the plain one
+WITHIN = re.compile(
+    r"(network\.)?experts\.0\.|(?<=final_norm\.)norm\."
+)  # of names: what the part has around the plain one
 
 
 @pytest.mark.parametrize(("plain", "part", "change"), LIMITS.values(), ids=LIMITS)

@@ -53,6 +53,16 @@ def gated_network(m):
     return 3 * m["d_model"] * round(2 * m["d_ff"] / 3)
 
 
+def experts(m, f):
+    return f["experts"] * (plain_network(m) + m["d_model"])
+
+
+def memory(m, f):
+    """Queries and their norm, keys of two halves, values."""
+    queries = f["heads"] * f["key_size"]
+    return queries * (m["d_model"] + 1) + f["key_size"] + queries * f["keys"] + f["keys"] ** 2 * m["d_model"]
+
+
 def gates(d_in, d_out):
     """A layer of gated recurrent units: three gates, each with two matrices and two biases."""
     return 3 * d_out * (d_in + d_out + 2)
@@ -73,6 +83,7 @@ def nothing(m):
 
 
 CONVOLUTIONS = ("lightweight_convolution", "dynamic_convolution")
+IN_SOME_LAYERS = {"switch": (experts, 2), "product_key_memory": (memory, 1)}  # in how many of three
 # Of one part: an attention, its scale, the positions of a stack of N layers, one norm, one network, the tables.
 COUNTS = {
     "attention": {
@@ -105,8 +116,8 @@ COUNTS = {
         "none": nothing,
     },
     "feedforward": {
-        **dict.fromkeys(("relu", "gelu", "plain", "squared_relu"), plain_network),
-        "experts": lambda m: m["feedforward"]["experts"] * (plain_network(m) + m["d_model"]),
+        **dict.fromkeys(("relu", "gelu", "plain", "squared_relu", *IN_SOME_LAYERS), plain_network),
+        "experts": lambda m: experts(m, m["feedforward"]),
         "normformer": lambda m: plain_network(m) + 2 * m["d_ff"],
         **dict.fromkeys(("swiglu", "geglu", "gated"), gated_network),
         "none": nothing,
@@ -169,6 +180,8 @@ def by_formula(model, choices):
     further = [
         sum(counts) for counts in zip((0, 0, 0), *(OF_MODULAR[one] for one in {*steps} & {*OF_MODULAR}), strict=True)
     ]
+    if placed := IN_SOME_LAYERS.get(choices["model/feedforward"]):
+        stack += placed[1] * (placed[0](model, model["feedforward"]["inside"]) - of["feedforward"])
     if choices["model/attention"] == "synthesizer":
         further[0] += synthesizer(model, choices["model/attention/scores"], choices["model/attention/mix"])
     if choices["model/attention"] in CONVOLUTIONS:

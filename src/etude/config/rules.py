@@ -26,7 +26,8 @@ _AT_LEAST = {
     0: """
         seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
         model.attention.span.window model.feedforward.shared model.feedforward.balance.coefficient
-        model.feedforward.balance.rate trainer.fast_dev_run data.silver model.tying.reserved
+        model.feedforward.balance.rate model.feedforward.inside.balance.coefficient model.feedforward.behind
+        trainer.fast_dev_run data.silver model.tying.reserved
     """,
     1: """
         averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
@@ -40,7 +41,9 @@ _AT_LEAST = {
         model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
         model.attention.cross_heads model.attention.cross_d_k model.attention.cross_d_v model.attention.scores.rank
         model.attention.scores.max_length model.attention.convolution.kernel model.attention.convolution.kernels
-        model.attention.content model.attention.latent model.feedforward.experts model.residual.streams
+        model.attention.content model.attention.latent model.feedforward.experts
+        model.feedforward.every model.feedforward.inside.heads model.feedforward.inside.keys
+        model.feedforward.inside.experts model.feedforward.inside.key_size model.residual.streams
         model.residual.d_model model.tying.base_width model.tying.size model.tying.softmaxes optimizer.base_width
         model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
         trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
@@ -327,6 +330,12 @@ def _stacks_fit(config: Config, at: At) -> None:
         )
     if _is(at, "model.attention", "Synthesizer"):
         _synthesizer_fits(at)
+    stacks = {"encoder": not _is(at, "model.encoder", "NoEncoder"), "decoder": not _is(at, "model", "EncoderOnly")}
+    there = [stack for stack, has in stacks.items() if has]
+    if _is(at, "model.feedforward", "InSomeLayers") and not {*there} & {*at("model.feedforward.stacks")}:
+        raise UserError(
+            f"model.feedforward.stacks names no stack of this model: say model.feedforward.stacks=[{there[0]}]"
+        )
 
 
 def _synthesizer_fits(at: At) -> None:

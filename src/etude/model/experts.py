@@ -21,6 +21,10 @@ class Balance(nn.Module):
     def __init__(self, experts: int) -> None:
         super().__init__()
 
+    def disturb(self, rows: Tensor) -> Tensor:
+        """Return what the router reads of the positions (N, D)."""
+        return rows
+
     def preference(self, scores: Tensor) -> Tensor:
         """Return by what the experts are chosen: the router's scores (N, E)."""
         return scores
@@ -47,6 +51,24 @@ class AuxiliaryLoss(Balance):
         """See `Balance.cost`."""
         shares = chosen.sum(dim=0) / chosen.sum()
         return self.coefficient * scores.size(1) * (shares * scores.mean(dim=0)).sum()
+
+
+class Jitter(AuxiliaryLoss):
+    """The auxiliary loss, and in training noise on what the router reads (Fedus et al. 2021, section 2.2).
+
+    Args:
+        experts: E.
+        coefficient: of the loss.
+        jitter: each number is multiplied by one from U(1 - jitter, 1 + jitter).
+    """
+
+    def __init__(self, experts: int, *, coefficient: float, jitter: float) -> None:
+        super().__init__(experts, coefficient=coefficient)
+        self.jitter = jitter
+
+    def disturb(self, rows: Tensor) -> Tensor:
+        """Return the positions (N, D) times noise, in evaluation as they are."""
+        return rows * torch.empty_like(rows).uniform_(1 - self.jitter, 1 + self.jitter) if self.training else rows
 
 
 class LossFree(Balance):
@@ -127,7 +149,7 @@ class MixtureOfExperts(nn.Module):
         """Map (B, T, D) to (B, T, D), each position by itself."""
         rows = x.flatten(0, -2)
         with without_autocast(x.device):  # a choice by half the digits would often be another
-            exact = rows.to(torch.promote_types(rows.dtype, torch.float32))
+            exact = self.balance.disturb(rows.to(torch.promote_types(rows.dtype, torch.float32)))
             scores = F.linear(exact, self.router.weight.to(exact.dtype)).softmax(dim=-1)
         best = self.balance.preference(scores).topk(self.chosen, dim=-1).indices
         choice = torch.zeros_like(scores).scatter(1, best, 1.0)

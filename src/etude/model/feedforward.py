@@ -1,10 +1,13 @@
 """The position-wise feed-forward network (section 3.3)."""
 
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, cast
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from etude.model.numbered import Numbered, Place
+from etude.model.parts import Factory
 
 
 def squared_relu(x: Tensor) -> Tensor:
@@ -125,3 +128,51 @@ class NoFeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return zeros (B, T, D)."""
         return 0.0 * x  # not new zeros: the norm before it is to have a gradient, as DDP expects of every weight
+
+
+class InSomeLayers(Numbered):
+    """One network in some layers of a stack, another in the rest.
+
+    Args:
+        inside: makes the network of the chosen layers.
+        outside: makes that of all others.
+        stacks: which have chosen layers: "encoder", "decoder" or both.
+        behind: how many layers come after the last that is chosen.
+        every: counted back from there, each so many-th is chosen; null: that one alone.
+
+    Raises:
+        ValueError: a stack has no more layers than come after the last that is chosen.
+    """
+
+    network: nn.Module
+
+    def __init__(
+        self,
+        *,
+        inside: Factory,
+        outside: Factory,
+        stacks: Sequence[Literal["encoder", "decoder"]],
+        behind: int,
+        every: int | None,
+    ) -> None:
+        super().__init__()
+        self.inside, self.outside, self.stacks = inside, outside, [*stacks]
+        self.behind, self.every = behind, every
+        self.network = outside()
+
+    def set_place(self, place: Place) -> None:
+        """Make the network of the layer."""
+        if place.stack not in self.stacks:
+            return
+        if self.behind >= place.n_layers:
+            raise ValueError(
+                f"of {place.n_layers} layers, none has {self.behind} behind it: "
+                f"say model.feedforward.behind={place.n_layers - 1}"
+            )
+        back = place.n_layers - 1 - self.behind - place.layer
+        if back == 0 or (self.every and back > 0 and back % self.every == 0):
+            self.network = self.inside()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, D) to (B, T, D), each position by itself."""
+        return cast(Tensor, self.network(x))

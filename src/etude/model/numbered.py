@@ -16,12 +16,14 @@ class Place:
         n_layers: N.
         before: how many parts of the same class come before it in the stack.
         first: the part that has this one's place in layer 0; there, the part itself.
+        stack: "encoder" or "decoder".
     """
 
     layer: int
     n_layers: int
     before: int
     first: nn.Module
+    stack: str = "encoder"
 
 
 class Numbered(nn.Module):
@@ -31,13 +33,13 @@ class Numbered(nn.Module):
         """Take what depends on the place; before, the part is as in the first of one layer."""
 
 
-def number_layers(layers: nn.ModuleList) -> None:
-    """Tell every `Numbered` part of a stack its place."""
+def number_layers(layers: nn.ModuleList, stack: str = "encoder") -> None:
+    """Tell every `Numbered` part of a stack, "encoder" or "decoder", its place."""
     counts: Counter[type] = Counter()
     for n, layer in enumerate(layers):
         for name, part in layer.named_modules():
             if isinstance(part, Numbered):
-                part.set_place(Place(n, len(layers), counts[type(part)], layers[0].get_submodule(name)))
+                part.set_place(Place(n, len(layers), counts[type(part)], layers[0].get_submodule(name), stack))
                 counts[type(part)] += 1
 
 

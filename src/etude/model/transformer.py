@@ -41,7 +41,7 @@ class TransformerEncoder(nn.Module):
         self.dropout, self.initial = Dropout(parts.dropout), parts.begin()
         self.position: Position = parts.position(False).for_layers(distinct)
         self.layers = nn.ModuleList(self.layer(parts) for _ in range(distinct))
-        number_layers(self.layers)
+        number_layers(self.layers, "encoder")
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def order(self, n_layers: int) -> Sequence[int]:
@@ -77,7 +77,7 @@ class TransformerDecoder(nn.Module):
         self.dropout, self.initial = Dropout(parts.dropout), parts.begin()
         self.position: Position = parts.position(True).for_layers(distinct)
         self.layers = nn.ModuleList(layer(parts) for _ in range(distinct))
-        number_layers(self.layers)
+        number_layers(self.layers, "decoder")
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def order(self, n_layers: int) -> Sequence[int]:

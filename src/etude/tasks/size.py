@@ -24,7 +24,7 @@ from etude.model.embedding import (
 )
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.experts import MixtureOfExperts
-from etude.model.feedforward import NormFormerFeedForward
+from etude.model.feedforward import InSomeLayers, NormFormerFeedForward
 from etude.model.position import Position
 from etude.model.residual import HyperConnection, LayerScale, PeriNorm, ReZeroPreNorm
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
@@ -40,6 +40,7 @@ _COUNTED = (
     Factorized,
     FactorizedShared,
     HyperConnection,
+    InSomeLayers,
     LayerScale,
     MixtureOfExperts,
     MixtureOfSoftmaxes,
