@@ -173,6 +173,12 @@ class Compared:
     tuned: "Compared | None" = None  # the same table with each arm at its own best value, if anything was tuned
 
     @property
+    def correction(self) -> str:
+        """What p of a difference is corrected by, for there are many."""
+        looks = "Bonferroni's correction for all arms and O'Brien and Fleming's for all looks"
+        return looks if self.study.until_decided else "Holm's correction for all arms"
+
+    @property
     def several_seeds(self) -> bool:
         """Whether any arm has more than one seed."""
         return any(len(arm.runs) > 1 for arm in self.arms)

@@ -30,11 +30,9 @@ def on_differences(compared: Compared) -> list[str]:
     if not compared.several_seeds:
         alone = "One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."
         return [*sentences, f"{nats}{alone}"]
-    looks = "Bonferroni's correction for all arms and O'Brien and Fleming's for all looks"
-    correction = looks if compared.study.until_decided else "Holm's correction for all arms"
     sentences.append(
         f"±: half the 95 % interval of the mean over seeds (Student's t). {nats}Bold with a star: p < "
-        f"{ALPHA} after {correction}, for each metric by itself; {_tests(compared)}."
+        f"{ALPHA} after {compared.correction}, for each metric by itself; {_tests(compared)}."
     )
     sentences += _on_shared_trainings(compared)
     sentences += [note for metric in metrics if not metric.sentences for note in _on_single_seeds(compared, metric)]

@@ -72,7 +72,7 @@ def forest(compared: Compared, metric: str) -> Figure | None:
         [_trace([mark for mark in found if which(mark)], symbol, digits, bar) for symbol, which, bar in kinds],
         layout,
         f"Difference of {what} to {reference} for {len(found)} arms, with intervals",
-        _caption(found, of, baseline, seeds),
+        _caption(found, of, compared, seeds),
         _HEAD.split(","),
         [_row(mark, digits, seeds, compared) for mark in found],
         narrow={"height": layout["height"] + 36, "xaxis": stacked},
@@ -115,14 +115,15 @@ def _trace(marks: Sequence[_Mark], symbol: str, digits: int, bar: dict[str, Any]
     } | ({} if marks and not any(mark.interval for mark in marks) else known)
 
 
-def _caption(marks: Sequence[_Mark], metric: Metric, baseline: str, seeds: str) -> str:
+def _caption(marks: Sequence[_Mark], metric: Metric, compared: Compared, seeds: str) -> str:
+    baseline = compared.baseline.arm
     elsewhere = [f"{mark.arm.arm} against {mark.reference}" for mark in marks if mark.reference != baseline]
     untested = dict.fromkeys(mark.found.test.why_not for mark in marks if mark.found.test.why_not)
     sentences = [f"Better is to the {'right' if metric.better == 'higher' else 'left'}."]
     if elsewhere:
         sentences.append(f"Held against another than {baseline}: {', '.join(elsewhere)}.")
     if any(mark.found.holm is not None for mark in marks):
-        sentences.append(f"A filled mark: significant at {ALPHA} after Holm’s correction over all arms.")
+        sentences.append(f"A filled mark: significant at {ALPHA} after {compared.correction}.")
         sentences.append(f"The interval of 95 % is over {seeds}.")
     if any(mark.of_sentences for mark in marks):
         sentences.append(

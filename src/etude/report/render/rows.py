@@ -89,6 +89,7 @@ class Rows:
     rows: list[Row] = field(default_factory=list)  # one per arm
     notes: list[Note] = field(default_factory=list)  # on the numbers, the marks, and runs that diverged
     left_out: list[str] = field(default_factory=list)  # which runs were not selected, and why
+    correction: str = ""  # of the p behind a star
 
     @property
     def sentences(self) -> list[str]:
@@ -100,7 +101,7 @@ class Rows:
         """What the signs in its cells mean, in a few words."""
         cells = [cell for row in self.rows for cell in row.cells]
         half = ["±: half the 95 % interval over seeds."] * any(cell.half is not None for cell in cells)
-        return half + [f"{STAR} p < {ALPHA} after Holm's correction for all arms."] * any(cell.star for cell in cells)
+        return half + [f"{STAR} p < {ALPHA} after {self.correction}."] * any(cell.star for cell in cells)
 
     @property
     def paragraphs(self) -> list[Note]:
@@ -120,7 +121,7 @@ def make_rows(compared: Compared) -> Rows:
         match = re.fullmatch(r"([A-Za-z]+)\d+|([A-Za-z]+)-.+|([^ =]+)=.*", arm.arm)  # A1; position-rope; model.heads=2
         group = next(filter(None, match.groups())) if match else arm.arm
         rows.append(Row(group, row, bool(arm.runs)))
-    return Rows(study.name, study.title, list(columns), rows, notes(compared), compared.left_out)
+    return Rows(study.name, study.title, list(columns), rows, notes(compared), compared.left_out, compared.correction)
 
 
 def state_of(arm: ArmResult) -> str:
