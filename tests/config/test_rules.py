@@ -189,6 +189,7 @@ IMPOSSIBLE = {
     "more key heads than heads": ["model/attention=grouped_query", "model.heads=4", "model.attention.kv_heads=8"],
     "key heads that do not divide the heads": ["model/attention=grouped_query", "model.attention.kv_heads=3"],
     "a norm that nothing uses": ["model/residual=rezero"],
+    "a norm that fixup does not use": ["model/residual=fixup"],
     "fewer rows than pieces": ["model.vocabulary=100"],
     "an average that reaches back before the first step": [
         "averaging.checkpoints=11",
