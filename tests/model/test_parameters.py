@@ -147,6 +147,7 @@ RESIDUALS = {
     "fixup": (0, 2, 0),
     "peri": (2, 0, 2),
     "layer_scale": (1, D, 1),
+    "gated": (1, 3 * (2 * D * D + D), 1),
     "hyper": (2, N * N + 2 * N + D * (N + 2) + 2, 1),
 }
 OF_MODULAR = {  # numbers of a layer's self-attention, of its attention to the encoder, and those the first layer lacks
@@ -163,8 +164,8 @@ OF_MODULAR = {  # numbers of a layer's self-attention, of its attention to the e
 FORMULAS = {  # the variations of which the parameters are counted below
     **COUNTS,
     "residual": RESIDUALS,
-    "encoder": {"transformer", "none", "recurrent", "convolution", "parallel", "shared", "transparent"},
-    "decoder": {"transformer", "recurrent", "convolution", "parallel", "shared"},
+    "encoder": {"transformer", "none", "recurrent", "convolution", "parallel", "shared", "transparent", "universal"},
+    "decoder": {"transformer", "recurrent", "convolution", "parallel", "shared", "universal"},
     "decoder/alignment": {"additive", "dot", "general", "none"},
 }
 
@@ -195,6 +196,7 @@ def by_formula(model, choices):
         "transformer": lambda: stack + n * causal,
         "parallel": lambda: stack + n * (causal - wrapping),
         "shared": lambda: stack + causal,
+        "universal": lambda: stack + causal + n * d,
         "transparent": lambda: stack + n * (causal + n + 1),
         "none": lambda: 0,
         "recurrent": lambda: n * 2 * gates(d, d // 2),
@@ -204,6 +206,7 @@ def by_formula(model, choices):
     decoders = {
         "transformer": lambda: stack + n * (causal + bool(encoder) * crossing),
         "shared": lambda: stack + causal + bool(encoder) * crossing,
+        "universal": lambda: stack + causal + bool(encoder) * crossing + n * d,
         "parallel": lambda: stack + n * (causal - wrapping + bool(encoder) * (crossing - wrapping)),
         # The first state; layers of which the first reads what was looked at too; W_c and the alignment's own.
         "recurrent": lambda: (

@@ -11,6 +11,7 @@ from etude.model.norm import LayerNorm, NoNorm
 from etude.model.numbered import number_layers
 from etude.model.residual import (
     Fixup,
+    GatedPreNorm,
     HyperConnection,
     LayerScale,
     PeriNorm,
@@ -73,6 +74,17 @@ def test_rezero_before_a_norm_multiplies_what_the_sublayer_adds_and_starts_as_th
     assert torch.equal(around(x, sublayer), x)
     jittered(around)
     assert_close(around(x, sublayer), x + around.alpha * sublayer(around.norm(x)))
+
+
+def test_a_gate_chooses_for_each_number_between_the_sublayer_and_a_candidate():
+    around, x = jittered(GatedPreNorm(layer_norm, dropout=0.1, d_model=6)), inputs()
+    h, y = around.norm(x), sublayer(around.norm(x))
+
+    def sigmoid(layer, one):
+        return 1 / (1 + (-(one @ layer.weight[:, :6].T + y @ layer.weight[:, 6:].T + layer.bias)).exp())
+
+    update, candidate = sigmoid(around.update, h), sigmoid(around.candidate, sigmoid(around.reset, h) * x)
+    assert_close(around(x, sublayer), x + y + update * (candidate - y))
 
 
 def test_fixup_shifts_what_the_sublayer_reads_and_scales_what_it_adds():

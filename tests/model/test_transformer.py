@@ -100,6 +100,20 @@ def test_a_shared_stack_is_one_whose_layers_have_the_same_weights(jittered, sent
     assert_close(shared(*sentences), plain(*sentences))
 
 
+def test_a_universal_stack_adds_the_vector_of_each_step_and_none_around_them(jittered, sentences):
+    sides = [f"model/{side}=universal" for side in ("encoder", "decoder")]
+    around = [f"model.{side}.around={n}" for side, n in (("encoder", 1), ("decoder", 2))]
+    model, (source, mask, target) = jittered(*sides, *around).double(), sentences
+    encoder, decoder, causal = model.encoder, model.decoder, causal_mask(5, 0, mask.device)
+    x = encoder.position.add_to_embedding(model.embedding.source(source), 0)
+    for vector in [0.0, *encoder.signal.table, 0.0]:
+        x = encoder.layers[0](x + vector, mask[:, None, None], encoder.position)
+    y, layer = decoder.position.add_to_embedding(model.embedding.target(target), 0), decoder.layers[0]
+    for vector in [0.0, 0.0, *decoder.signal.table, 0.0, 0.0]:
+        y = layer(y + vector, causal, decoder.position, SourceRows(x, mask), layer.start())
+    assert_close(model(source, mask, target), model.embedding.logits(y))
+
+
 def test_each_layer_of_a_decoder_reads_a_mixture_of_its_own_by_the_equation(jittered, sentences):
     model, (source, mask, target) = jittered("model/encoder=transparent", "model/residual=pre").double(), sentences
     encoder, decoder = model.encoder, model.decoder

@@ -27,6 +27,7 @@ _AT_LEAST = {
         seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
         model.attention.span.window model.feedforward.shared model.feedforward.balance.coefficient
         model.feedforward.balance.rate model.feedforward.inside.balance.coefficient model.feedforward.behind
+        model.encoder.around model.decoder.around
         trainer.fast_dev_run data.silver model.tying.reserved
     """,
     1: """

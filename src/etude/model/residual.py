@@ -121,6 +121,27 @@ class ReZeroPreNorm(PreNorm):
         return x + self.alpha * self.dropout(sublayer(self.norm(x)))
 
 
+class GatedPreNorm(PreNorm):
+    """`x + Dropout((1 - u) y + u c)`, y = Sublayer(Norm(x)): a gate as of a recurrent unit (Narang et al. 2021).
+
+    With h = Norm(x), u = sigmoid([h, y] W_u), r = sigmoid([h, y] W_r) and c = sigmoid([r x, y] W_c), with biases; the
+    candidate c has a sigmoid where gated recurrent units have a tanh, as in the code of that paper.
+    """
+
+    def __init__(self, norm: Norm, *, dropout: float, d_model: int) -> None:
+        super().__init__(norm, dropout=dropout)
+        self.update, self.reset, self.candidate = (nn.Linear(2 * d_model, d_model) for _ in range(3))
+
+    def forward(self, x: Tensor, sublayer: Sublayer) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        h = self.norm(x)
+        y = sublayer(h)
+        both = torch.cat([h, y], dim=-1)
+        update, reset = self.update(both).sigmoid(), self.reset(both).sigmoid()
+        candidate = self.candidate(torch.cat([reset * x, y], dim=-1)).sigmoid()
+        return x + self.dropout((1 - update) * y + update * candidate)
+
+
 class PeriNorm(Sandwich):
     """A norm before and after each sub-layer, of the embeddings and after the last layer (Kim et al. 2025)."""
 

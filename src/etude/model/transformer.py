@@ -48,11 +48,15 @@ class TransformerEncoder(nn.Module):
         """Return which of its layers each step of the stack uses."""
         return range(n_layers)
 
+    def begin_step(self, x: Tensor, step: int) -> Tensor:
+        """Return what the layer of a step 0, 1, ... is given in place of `x` (B, S, D)."""
+        return x
+
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; returns (B, S, D)."""
         x = self.initial(self.dropout(self.position.add_to_embedding(x, 0)))
-        for n in self.steps:
-            x = self.layers[n](x, mask[:, None, None, :], self.position.at_layer(n))
+        for step, n in enumerate(self.steps):
+            x = self.layers[n](self.begin_step(x, step), mask[:, None, None, :], self.position.at_layer(n))
         out: Tensor = self.final_norm(x)
         return out
 
@@ -84,6 +88,10 @@ class TransformerDecoder(nn.Module):
         """Return which of its layers each step of the stack uses."""
         return range(n_layers)
 
+    def begin_step(self, x: Tensor, step: int) -> Tensor:
+        """Return what the layer of a step 0, 1, ... is given in place of `x` (B, T, D)."""
+        return x
+
     def start(self, memory: Tensor, mask: Tensor) -> "TransformerState":
         """Begin decoding from the encoder's output (B, S, D) and its mask (B, S)."""
         return TransformerState(memory, mask, [cast(DecoderLayer, self.layers[n]).start() for n in self.steps])
@@ -93,8 +101,9 @@ class TransformerDecoder(nn.Module):
         start, length = state.length, x.size(1)
         x = self.initial(self.dropout(self.position.add_to_embedding(x, start)))
         mask = causal_mask(length, start, x.device)
-        for n, cache in zip(self.steps, state.caches, strict=True):
-            x = self.layers[n](x, mask, self.position.at_layer(n), state.source, cache)
+        for step, (n, cache) in enumerate(zip(self.steps, state.caches, strict=True)):
+            given = self.begin_step(x, step)
+            x = self.layers[n](given, mask, self.position.at_layer(n), state.source, cache)
         state.length += length
         out: Tensor = self.final_norm(x)
         return out
@@ -126,6 +135,57 @@ class SharedDecoder(TransformerDecoder):
     def order(self, n_layers: int) -> Sequence[int]:
         """Return the same layer for each step."""
         return [0] * n_layers
+
+
+class UniversalEncoder(SharedEncoder):
+    """One layer used N times, each time with a learned vector of the step added to its input (Dehghani et al. 2019).
+
+    There is no halting: all positions take all steps.
+
+    Args:
+        parts: factories of what the layer is made of.
+        n_layers: N.
+        d_model: D.
+        around: how many times the layer is used without such a vector before the N steps, and again after them.
+    """
+
+    def __init__(self, parts: Parts, *, n_layers: int, d_model: int, around: int) -> None:
+        super().__init__(parts, n_layers=n_layers + 2 * around)
+        self.signal = _StepSignal(n_layers, d_model, around)
+
+    def begin_step(self, x: Tensor, step: int) -> Tensor:
+        """Add the vector of the step to `x` (B, S, D)."""
+        return cast(Tensor, self.signal(x, step))
+
+
+class UniversalDecoder(SharedDecoder):
+    """One layer used N times, each time with a learned vector of the step; arguments as in `UniversalEncoder`."""
+
+    def __init__(self, parts: Parts, reads: bool, *, n_layers: int, d_model: int, around: int) -> None:
+        super().__init__(parts, reads, n_layers=n_layers + 2 * around)
+        self.signal = _StepSignal(n_layers, d_model, around)
+
+    def begin_step(self, x: Tensor, step: int) -> Tensor:
+        """Add the vector of the step to `x` (B, T, D)."""
+        return cast(Tensor, self.signal(x, step))
+
+
+class _StepSignal(nn.Module):
+    """A learned vector for each step, but for the first and the last few."""
+
+    def __init__(self, steps: int, d_model: int, around: int) -> None:
+        super().__init__()
+        self.table, self.around = nn.Parameter(torch.empty(steps, d_model)), around
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw numbers of variance one, as those of scaled embeddings are."""
+        nn.init.normal_(self.table)
+
+    def forward(self, x: Tensor, step: int) -> Tensor:
+        """Add the vector of the step to `x` (..., D)."""
+        n = step - self.around
+        return x + self.table[n] if 0 <= n < len(self.table) else x
 
 
 class TransparentEncoder(TransformerEncoder):

@@ -26,7 +26,7 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.experts import MixtureOfExperts
 from etude.model.feedforward import InSomeLayers, NormFormerFeedForward
 from etude.model.position import Position
-from etude.model.residual import HyperConnection, LayerScale, PeriNorm, ReZeroPreNorm
+from etude.model.residual import GatedPreNorm, HyperConnection, LayerScale, PeriNorm, ReZeroPreNorm
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
 from etude.store.own_parts import blame
 from etude.tasks import build
@@ -39,6 +39,7 @@ _COUNTED = (
     AdaptiveSoftmax,
     Factorized,
     FactorizedShared,
+    GatedPreNorm,
     HyperConnection,
     InSomeLayers,
     LayerScale,
