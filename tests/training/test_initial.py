@@ -46,6 +46,12 @@ def begun(child: RunDir) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tenso
     return before, model.state_dict(), json.loads(child.init_from_file.read_text())
 
 
+def test_rows_are_not_taken_into_clusters(parent: RunDir, runs: Freeze) -> None:
+    named = f"init_from={{run:'{parent.path}',vocabulary:adapt}}"
+    with pytest.raises(UserError, match=r"adapt takes rows of whole tables.*: say model/tying=all"):
+        begun(runs("clustered", *SHORT, named, "model/tying=adaptive_input"))
+
+
 @pytest.mark.parametrize("of_a_file", [False, True])
 def test_weights_of_the_same_name_and_shape_are_taken_and_all_others_listed(
     of_a_file: bool, parent: RunDir, file: Path, runs: Freeze

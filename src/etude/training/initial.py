@@ -14,6 +14,7 @@ from etude.data.tokenizer import Tokenizer
 from etude.data.vocabularies import SPECIAL, open_tokenizer, open_two
 from etude.errors import UserError
 from etude.files import write_json
+from etude.model.embedding import ClusteredTable
 from etude.store.parent import find_parent, is_file
 from etude.store.provenance import notes_on_code
 from etude.store.run_dir import RunDir
@@ -47,6 +48,11 @@ def take_weights(model: nn.Module, init_from: Mapping[str, Any], tokenizer: Toke
     if init_from["vocabulary"] == "adapt":
         if vocabulary is None:
             raise UserError(f"init_from={path}: adapt compares subwords, and there is no sentencepiece.model beside it")
+        if any(isinstance(part, ClusteredTable) for part in model.modules()):
+            raise UserError(
+                f"init_from={path}: adapt takes rows of whole tables, and this model has its tokens in clusters: "
+                "say model/tying=all, or leave init_from.vocabulary out"
+            )
         for name in _tables(model, len(tokenizer)) & weights.keys():
             if weights[name].shape[1:] == own[name].shape[1:]:
                 side = "source" if "source" in name else "target"
