@@ -1,25 +1,44 @@
-"""The parameter column of Narang et al. 2021, Table 1: of the models that the arms build at the paper's sizes."""
+"""Parameters and operations of Narang et al. 2021, Table 1: of the arms at the paper's sizes."""
 
 import os
+from functools import cache
 from math import log
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
+from etude.config import parts
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.study.study import load_study
-from etude.tasks import build
+from etude.tasks.size import Size, measure_size
 from etude.yaml_file import read_yaml
 
 STUDY = load_study("narang2021")
 PIECES = 32128  # 32,000, 100 sentinels, and what makes them a multiple of 128
 
 
-def millions(arm: str) -> float:
+@cache
+def measured(arm: str) -> tuple[dict, Size]:
+    """The model's part of the config, and its size."""
     sizes = ["scale=full", f"model.vocabulary={PIECES}", "tokenizer.vocab_size=32000"]
-    model = build.shapes(resolve(compose([f"experiment=narang2021/{arm}", *sizes])))
-    return sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    config = resolve(compose([f"experiment=narang2021/{arm}", *sizes]))
+    return config["model"], measure_size(config)
+
+
+def trillions(arm: str) -> float:
+    """Multiply-adds of a forward pass of 128 x (512 to 114) tokens, a look-up being a product with a one-hot vector."""
+    model, size = measured(arm)
+    with torch.device("meta"):
+        tying = parts.make(model["tying"], PIECES)
+    entries = {
+        side: sum(table.weight.numel() for table in tables.modules() if isinstance(table, nn.Embedding))
+        for side, tables in (("source", tying.source_table), ("target", tying.target_table))
+    }
+    forward = size.training_flops(512, 114) / 3 / 2
+    return 128 * (forward + 512 * entries["source"] + 114 * entries["target"]) / 1e12
 
 
 def test_every_arm_has_a_printed_row():
@@ -29,7 +48,7 @@ def test_every_arm_has_a_printed_row():
 @pytest.mark.parametrize("arm", STUDY.arms)
 def test_at_the_papers_sizes_an_arm_has_as_many_parameters_as_are_printed(arm):
     printed = STUDY.paper.arms[arm]["params_M"]
-    assert millions(arm) == pytest.approx(printed, rel=0.005, abs=1.0)
+    assert measured(arm)[1].parameters / 1e6 == pytest.approx(printed, rel=0.005, abs=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +65,9 @@ def test_the_printed_numbers_are_those_of_the_table(table):
     for arm, row in STUDY.paper.arms.items():
         assert row["params_M"] == table[arm]["params_m"], arm
         assert log(row["ppl"]) == pytest.approx(table[arm]["early"], abs=1e-4), arm
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arm", STUDY.arms)
+def test_an_arm_takes_as_many_operations_as_are_printed(arm, table):
+    assert trillions(arm) == pytest.approx(table[arm]["ops_t"], rel=0.05)
