@@ -212,7 +212,6 @@ IMPOSSIBLE = {
         "model/attention/mix=alone",
         "model/position=rope",
     ],
-    "one scale for two sizes": ["model/attention=synthesizer", "model.attention.cross_d_k=5"],
     "scores that end before the data": ["model/attention=synthesizer", "model.attention.scores.max_length=100"],
     "positions that end before the data": ["model/position=learned", "model.position.max_length=100"],
     "positions that end before the lines of a language model": [

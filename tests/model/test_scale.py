@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.testing import assert_close
 
-from etude.model.scale import Cosine, Dk, LearnedPerHead, SqrtDk, SqrtDmodel, Unscaled
+from etude.model.scale import Cosine, Dk, LearnedPerHead, SqrtDk, SqrtDmodel, Unscaled, resize
 
 
 def vectors(*, d_k: int = 6, heads: int = 4) -> tuple[Tensor, Tensor]:
@@ -89,3 +89,15 @@ def test_the_cosine_scale_bears_a_vector_of_zeros():
 def test_the_cosine_scale_refuses_a_length_without_a_logarithm():
     with pytest.raises(ValueError, match="length must be 2 or more, not 1"):
         Cosine(length=1)
+
+
+@pytest.mark.parametrize("made", [SqrtDk, Dk, lambda d_k, heads=3: LearnedPerHead(heads=heads, d_k=d_k)])
+def test_a_scale_for_other_heads_is_that_of_their_number_and_size(made):
+    queries, keys = vectors(d_k=5, heads=2)
+    own = made(d_k=5, heads=2) if not isinstance(made, type) else made(d_k=5)
+    assert_close(scores(resize(made(d_k=7), 2, 5), queries, keys), scores(own, queries, keys))
+
+
+def test_a_scale_that_knows_no_sizes_is_that_of_all():
+    for scale in (Unscaled(), SqrtDmodel(d_model=8), Cosine(length=9)):
+        assert resize(scale, 2, 5) is scale

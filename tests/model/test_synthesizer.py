@@ -80,8 +80,9 @@ def test_what_scores_do_not_use_has_no_projection(scores, mix, there):
     assert [part for part in "qkv" if [*module.get_submodule(f"{part}_proj").parameters()]] == [*there]
 
 
-def test_attention_to_the_encoder_has_queries_keys_and_sizes_of_its_own():
+def test_attention_to_the_encoder_has_queries_keys_sizes_and_a_scale_of_its_own():
     across = attention("random", "alone", is_cross=True)
+    assert across.scale.factor == 2**-0.5
     assert {name: tuple(part.weight.shape) for name, part in across.named_children() if "proj" in name} == {
         "q_proj": (6, D),
         "k_proj": (6, D),

@@ -329,30 +329,16 @@ def _stacks_fit(config: Config, at: At) -> None:
             "model/attention=linear has no softmax, and this position scheme adds to its scores: "
             "say model/position=rope, or one that adds to the embeddings"
         )
-    if _is(at, "model.attention", "Synthesizer"):
-        _synthesizer_fits(at)
-    stacks = {"encoder": not _is(at, "model.encoder", "NoEncoder"), "decoder": not _is(at, "model", "EncoderOnly")}
-    there = [stack for stack, has in stacks.items() if has]
-    if _is(at, "model.feedforward", "InSomeLayers") and not {*there} & {*at("model.feedforward.stacks")}:
-        raise UserError(
-            f"model.feedforward.stacks names no stack of this model: say model.feedforward.stacks=[{there[0]}]"
-        )
-
-
-def _synthesizer_fits(at: At) -> None:
-    """Check that positions find what they act on, and that a scale is that of both attentions."""
     if _is(at, "model.attention.mix", "Alone") and _is(at, "model.position", *_ON_QUERIES_AND_KEYS):
         raise UserError(
             "model/attention/mix=alone has no products of queries and keys, on which this position scheme acts: "
             "say model/position=t5, or one that adds to the embeddings"
         )
-    sizes = {key: (at(f"model.attention.{key}"), at(f"model.attention.cross_{key}")) for key in ("heads", "d_k")}
-    differ = [key for key, (own, cross) in sizes.items() if own != cross and at(f"model.scale.{key}") is not None]
-    if differ:
-        own, cross = sizes[differ[0]]
+    stacks = {"encoder": not _is(at, "model.encoder", "NoEncoder"), "decoder": not _is(at, "model", "EncoderOnly")}
+    there = [stack for stack, has in stacks.items() if has]
+    if _is(at, "model.feedforward", "InSomeLayers") and not {*there} & {*at("model.feedforward.stacks")}:
         raise UserError(
-            f"model/scale follows from one {differ[0]}, and self-attention has {own}, that to the encoder {cross}: "
-            "say model/scale=none, or make them equal"
+            f"model.feedforward.stacks names no stack of this model: say model.feedforward.stacks=[{there[0]}]"
         )
 
 

@@ -5,6 +5,7 @@ score. The queries are multiplied by the factor instead of the scores: the resul
 """
 
 import math
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -29,12 +30,20 @@ class SqrtDk(_Fixed):
     def __init__(self, *, d_k: int) -> None:
         super().__init__(d_k**-0.5)
 
+    def resized(self, heads: int, d_k: int) -> nn.Module:
+        """Return the same for other sizes."""
+        return SqrtDk(d_k=d_k)
+
 
 class Dk(_Fixed):
     """Scores divided by d_k (Yang et al. 2022): they are of order one after training has aligned queries with keys."""
 
     def __init__(self, *, d_k: int) -> None:
         super().__init__(1 / d_k)
+
+    def resized(self, heads: int, d_k: int) -> nn.Module:
+        """Return the same for other sizes."""
+        return Dk(d_k=d_k)
 
 
 class SqrtDmodel(_Fixed):
@@ -61,6 +70,10 @@ class LearnedPerHead(nn.Module):
     def __init__(self, *, heads: int, d_k: int) -> None:
         super().__init__()
         self.log_factor = nn.Parameter(torch.full((heads,), -0.5 * math.log(d_k)))
+
+    def resized(self, heads: int, d_k: int) -> nn.Module:
+        """Return the same for other sizes."""
+        return LearnedPerHead(heads=heads, d_k=d_k)
 
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Scale queries (B, H, T, K) and keys (B, H, S, K), so that their product is the scaled score."""
@@ -91,6 +104,11 @@ class Cosine(nn.Module):
     def forward(self, queries: Tensor, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Scale queries (B, H, T, K) and keys (B, H, S, K), so that their product is the scaled score."""
         return self.g * _direction(queries), _direction(keys)
+
+
+def resize(scale: nn.Module, heads: int, d_k: int) -> nn.Module:
+    """Return the scale for an attention of other heads: another one where it follows from their number or size."""
+    return cast(nn.Module, cast(Any, scale).resized(heads, d_k)) if hasattr(scale, "resized") else scale
 
 
 def _direction(x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from etude.model.attention import MultiHeadAttention, split_heads
 from etude.model.cache import NO_CACHE, Cache
 from etude.model.parts import Factory
 from etude.model.position import Position
-from etude.model.scale import Unscaled
+from etude.model.scale import Unscaled, resize
 
 
 class Synthesizer(MultiHeadAttention):
@@ -46,6 +46,7 @@ class Synthesizer(MultiHeadAttention):
     ) -> None:
         if is_cross:
             heads, d_k, d_v = cross_heads, cross_d_k, cross_d_v
+            scale = resize(scale, heads, d_k)
         super().__init__(scale, backend, is_cross, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias)
         if is_cross:
             return
