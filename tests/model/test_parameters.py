@@ -94,6 +94,7 @@ COUNTS = {
         "latent": lambda m: latent_attention(m, m["attention"]),
         "modular": lambda m: attention(m, m["heads"]) + 2 * m["attention"]["d_k"],
         **dict.fromkeys(("synthesizer", *CONVOLUTIONS), lambda m: attention(m, m["heads"])),
+        "branched": lambda m: attention(m, m["heads"]) + plain_network(m) + 2 * m["heads"],
         "grouped_query": lambda m: attention(m, m["attention"]["kv_heads"]),
     },
     "scale": {

@@ -87,8 +87,7 @@ class MultiHeadAttention(nn.Module):
         queries = position.rotate(split_heads(self.q_proj(x), self.heads), start)
         queries, keys = self.scale(queries, keys)
         bias = position.score_bias(queries, keys.size(2), start)
-        out = self.backend(queries, keys, values, self._restrict_mask(mask, queries, keys, start), bias)
-        return self.out_proj(self._join_heads(out))
+        return self._combine(self.backend(queries, keys, values, self._restrict_mask(mask, queries, keys, start), bias))
 
     def _project_keys_values(self, context: Tensor, position: Position, start: int) -> KeysValues:
         """Project `context` to rotated keys (B, G, S, K) and values (B, G, S, V), which a cache keeps."""
@@ -99,6 +98,10 @@ class MultiHeadAttention(nn.Module):
     def _repeat_kv(self, x: Tensor) -> Tensor:
         """Repeat keys or values (B, G, S, K) for the query heads that share them: (B, H, S, K)."""
         return x if self.kv_heads == self.heads else x.repeat_interleave(self.heads // self.kv_heads, dim=1)
+
+    def _combine(self, out: Tensor) -> Tensor:
+        """Make what the heads found, (B, H, T, V), the output (B, T, D)."""
+        return self.out_proj(self._join_heads(out))
 
     def _join_heads(self, out: Tensor) -> Tensor:
         """Put what the heads found, (B, H, T, V), side by side: (B, T, H V)."""
