@@ -78,10 +78,11 @@ def leaves(node, path: str = "") -> dict:
 
 @cache
 def written(*typed: str) -> dict:
-    """Each leaf as it stands in the files, interpolations and all, and under the name of each group its choice."""
+    """Each leaf as it stands in the files, interpolations and all, and where each group writes its choice."""
     config = composed(*typed)
     own = {key: value for key, value in OmegaConf.to_container(config, resolve=False).items() if key != "hydra"}
-    choices = {f"{group.replace('/', '.')}.": choice for group, choice in resolve(config)["choices"].items()}
+    packages = {group: group.rpartition("@")[2].replace("/", ".") for group in resolve(config)["choices"]}
+    choices = {f"{packages[group]}.": choice for group, choice in resolve(config)["choices"].items()}
     return {key: value for key, value in (leaves(own) | choices).items() if key not in NAMES}
 
 
