@@ -61,7 +61,7 @@ def etude(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     ("words", "told"),
     [
         ("train --cfg job model/attention=gated", "mine.attention.Gated"),
-        ("train --help", "model/attention         differential, gated, grouped_query"),
+        ("train --help", "dynamic_convolution, gated"),
         ("sweep --path own", "own.yaml"),
         ("plan mine", "attention.gate_bias=2"),
         ("plan own", "gated"),
