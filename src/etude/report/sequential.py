@@ -53,13 +53,11 @@ def test_until_decided(
     def correct(arm: str, against: Against) -> Against:
         look = min(len(having[arm]), plan.most) - plan.least
         corrected = {
-            name: decided[arm]
-            if name == lead and arm in decided
-            else _corrected(one, stars[look], ties[look])
-            if look >= 0
-            else replace(one, holm=None, tie=None)
+            name: _corrected(one, stars[look], ties[look]) if look >= 0 else replace(one, holm=None, tie=None)
             for name, one in against.differences.items()
         }
+        if arm in decided:
+            corrected[lead] = decided[arm]
         return replace(against, differences=corrected)
 
     return {arm: correct(arm, against) for arm, against in tests.items()}
