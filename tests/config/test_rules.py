@@ -123,6 +123,15 @@ KEEPING = [
             r"objective=nothing is not a number in the result of a run; choose one of .*test.*valid\.perplexity",
         ),
         (["tokenizer.character_coverage=0.5"], r"tokenizer\.character_coverage must lie in \[0\.98, 1\]"),
+        (
+            ["model=encoder_only", "task=masked_language_modelling", "model/encoder=funnel"],
+            "model=encoder_only answers at each token: say model/encoder=transformer",
+        ),
+        (
+            ["model/encoder=funnel", "model/attention=modular", "model/attention/values=residual"],
+            "more positions than the last of model/encoder=funnel: say model/attention/values=own",
+        ),
+        (["model/encoder=funnel", "model.encoder.groups=0"], "model.encoder.groups must be at least 1, not 0"),
         (["model.decoder=null"], r"model\.decoder=null leaves no decoder: model=encoder_only"),
         (
             ["data=files", "data.tsv=a.tsv", "data.valid=b.tsv"],

@@ -165,7 +165,17 @@ OF_MODULAR = {  # numbers of a layer's self-attention, of its attention to the e
 FORMULAS = {  # the variations of which the parameters are counted below
     **COUNTS,
     "residual": RESIDUALS,
-    "encoder": {"transformer", "none", "recurrent", "convolution", "parallel", "shared", "transparent", "universal"},
+    "encoder": {
+        "transformer",
+        "none",
+        "recurrent",
+        "convolution",
+        "parallel",
+        "shared",
+        "transparent",
+        "universal",
+        "funnel",
+    },
     "decoder": {"transformer", "recurrent", "convolution", "parallel", "shared", "universal"},
     "decoder/alignment": {"additive", "dot", "general", "none"},
 }
@@ -194,7 +204,7 @@ def by_formula(model, choices):
     d, n = model["d_model"], model["n_layers"]
     convolution = 3 * d * 2 * d + 2 * d + wrapping
     encoders = {
-        "transformer": lambda: stack + n * causal,
+        **dict.fromkeys(("transformer", "funnel"), lambda: stack + n * causal),
         "parallel": lambda: stack + n * (causal - wrapping),
         "shared": lambda: stack + causal,
         "universal": lambda: stack + causal + n * d,

@@ -10,6 +10,7 @@ from torch.testing import assert_close
 from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.data.tokenizer import PAD
+from etude.errors import UserError
 from etude.model.mask import causal_mask
 from etude.model.state import SourceRows
 from etude.tasks import build
@@ -130,6 +131,46 @@ def test_each_layer_of_a_decoder_reads_a_mixture_of_its_own_by_the_equation(jitt
     expected = model.embedding.logits(decoder.final_norm(y))
     fresh = jittered("model/encoder=transparent", "model/residual=pre").double()
     assert_close(fresh(source, mask, target), expected)
+
+
+@pytest.mark.parametrize("residual", ["post", "pre"])
+@pytest.mark.parametrize(("layers", "groups", "halving"), [(2, 2, [1]), (5, 3, [2, 4]), (3, 1, []), (3, 3, [1, 2])])
+def test_a_funnel_takes_means_of_pairs_within_the_first_layer_of_a_group(
+    jittered, pytorchs, longer_sentences, residual, layers, groups, halving
+):
+    """Sentence by sentence with PyTorch's layers, so that there is no padding but the decoder's."""
+    chosen = ["model/encoder=funnel", f"model.encoder.groups={groups}", f"model.n_layers={layers}"]
+    model = jittered(*chosen, f"model/residual={residual}", "model.attention.bias=true").double()
+    source, mask, target = longer_sentences
+    found, encoder = model(source, mask, target), model.encoder
+    for row, length in enumerate(mask.sum(dim=1).tolist()):
+        x = encoder.position.add_to_embedding(model.embedding.source(source[row : row + 1, :length]), 0)
+        for n, layer in enumerate(encoder.layers):
+            theirs = pytorchs(layer, pre=residual == "pre")
+            x = between(theirs, x, mean_of_pairs if n in halving else (lambda x: x))
+        memory = encoder.final_norm(x)
+        state = model.decoder.start(memory, torch.ones(1, memory.size(1), dtype=torch.bool))
+        y = model.decoder(model.embedding.target(target[row : row + 1]), state)
+        assert_close(found[row : row + 1], model.embedding.logits(y))
+
+
+def between(layer: nn.TransformerEncoderLayer, x: torch.Tensor, change) -> torch.Tensor:
+    """PyTorch's layer with something between its sub-layers."""
+    if layer.norm_first:
+        h = layer.norm1(x)
+        x = change(x + layer.self_attn(h, h, h)[0])
+        return x + layer.linear2(layer.linear1(layer.norm2(x)).relu())
+    x = change(layer.norm1(x + layer.self_attn(x, x, x)[0]))
+    return layer.norm2(x + layer.linear2(layer.linear1(x).relu()))
+
+
+def mean_of_pairs(x: torch.Tensor) -> torch.Tensor:
+    return torch.cat([x[:, n : n + 2].mean(dim=1, keepdim=True) for n in range(0, x.size(1), 2)], dim=1)
+
+
+def test_a_funnel_of_more_groups_than_layers_is_refused(tiny):
+    with pytest.raises(UserError, match=r"2 layers cannot be so many groups: say model\.encoder\.groups=2$"):
+        tiny("model/encoder=funnel", "model.encoder.groups=3")
 
 
 def test_at_first_every_mixture_is_a_mean(tiny):

@@ -37,6 +37,7 @@ _AT_LEAST = {
         budget.test_pairs data.train_pairs data.valid_pairs data.test_pairs data.holdout data.max_words data.max_ratio
         decoding.beam decoding.batch_tokens model.vocabulary model.n_layers model.d_model model.d_ff model.heads
         model.d_k model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
+        model.encoder.groups
         model.attention.kv_heads model.position.base model.position.clip model.attention.d_model
         model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
         model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
@@ -333,6 +334,16 @@ def _stacks_fit(config: Config, at: At) -> None:
         raise UserError(
             "model/attention/mix=alone has no products of queries and keys, on which this position scheme acts: "
             "say model/position=t5, or one that adds to the embeddings"
+        )
+    if _is(at, "model.encoder", "FunnelEncoder") and _is(at, "model", "EncoderOnly"):
+        raise UserError(
+            "model/encoder=funnel leaves fewer positions than there are tokens, and model=encoder_only answers at each "
+            "token: say model/encoder=transformer"
+        )
+    if _is(at, "model.encoder", "FunnelEncoder") and _is(at, "model.attention.values", "ValueResidual"):
+        raise UserError(
+            "model/attention/values=residual adds the values of the first layer, which has more positions than the "
+            "last of model/encoder=funnel: say model/attention/values=own"
         )
     stacks = {"encoder": not _is(at, "model.encoder", "NoEncoder"), "decoder": not _is(at, "model", "EncoderOnly")}
     there = [stack for stack, has in stacks.items() if has]

@@ -18,10 +18,19 @@ class EncoderLayer(nn.Module):
         self.attention, self.attention_residual = parts.attention(is_cross=False), parts.residual()
         self.feedforward, self.feedforward_residual = parts.feedforward(), parts.residual()
 
+    def attend(self, x: Tensor, mask: Tensor, position: Position) -> Tensor:
+        """Map (B, S, D) to (B, S, D), the sum with self-attention; mask (B, 1, 1, S) is True at real tokens."""
+        out: Tensor = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, NO_CACHE))
+        return out
+
+    def feed(self, x: Tensor) -> Tensor:
+        """Map (B, S, D) to (B, S, D), the sum with the feed-forward network."""
+        out: Tensor = self.feedforward_residual(x, self.feedforward)
+        return out
+
     def forward(self, x: Tensor, mask: Tensor, position: Position) -> Tensor:
         """Map (B, S, D) to (B, S, D); mask (B, 1, 1, S) is True at real tokens."""
-        x = self.attention_residual(x, lambda h: self.attention(h, h, mask, position, NO_CACHE))
-        return self.feedforward_residual(x, self.feedforward)
+        return self.feed(self.attend(x, mask, position))
 
 
 @dataclass

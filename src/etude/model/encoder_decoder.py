@@ -46,7 +46,8 @@ class EncoderDecoder(nn.Module):
         vocab_size: V, subwords shared by source and target.
         dropout: P_drop on the sum of embedding and position (section 5.4).
         encoder: called with `Parts`; returns an `Encoder`; its `reader()`, if it has one, makes that with which a layer
-            of the decoder reads its output.
+            of the decoder reads its output; its `memory_mask(mask)`, if it has one, says which positions of its output
+            are real, where these are fewer than the tokens.
         decoder: called with `Parts` and whether there is an encoder to attend to; returns a `Decoder`.
         position: called with `causal`, once for the encoder and once for the decoder.
         attention: called with a scale, a backend, and whether it attends from the decoder to the encoder.
@@ -119,7 +120,8 @@ class EncoderDecoder(nn.Module):
 
     def start(self, source: Tensor, source_mask: Tensor) -> State:
         """Encode source tokens (B, S) with their mask (B, S), and begin decoding."""
-        return self.decoder.start(self.encode(source, source_mask), source_mask)
+        memory_mask = getattr(self.encoder, "memory_mask", _as_it_is)(source_mask)
+        return self.decoder.start(self.encode(source, source_mask), memory_mask)
 
     def step(self, tokens: Tensor, state: State) -> Tensor:
         """Decode one more token (R,) per row, add it to `state`, and return logits (R, V) of the one after it."""
@@ -128,3 +130,7 @@ class EncoderDecoder(nn.Module):
     def _decode(self, tokens: Tensor, state: State) -> Tensor:
         """Decode target tokens (B, T) that follow those in `state`; returns (B, T, D)."""
         return self.decoder(self.embedding.target(tokens), state)
+
+
+def _as_it_is(mask: Tensor) -> Tensor:
+    return mask

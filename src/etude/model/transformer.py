@@ -1,10 +1,11 @@
 """Encoder and decoder of "Attention Is All You Need" (arXiv:1706.03762, section 3.1), made of exchangeable parts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from etude.model.block import (
     CausalLayer,
@@ -224,6 +225,63 @@ class _ReadMixture(nn.Module):
     def forward(self, memory: Tensor) -> Tensor:
         """Map (B, S, M, D) to (B, S, D)."""
         return memory[:, :, self.n]
+
+
+class FunnelEncoder(TransformerEncoder):
+    """A stack in groups of layers, each group but the first of which halves the length (Dai et al. 2020).
+
+    Within the first layer of a group, after its self-attention, two neighbours become their mean; of a token and
+    padding that is the token. All positions attend there, as in Narang et al. (2021), and not the means alone, as in
+    the first paper. A decoder reads the short output.
+
+    Args:
+        parts: factories of what its layers are made of.
+        n_layers: N.
+        groups: of about as many layers each.
+
+    Raises:
+        ValueError: there are more groups than layers.
+    """
+
+    def __init__(self, parts: Parts, *, n_layers: int, groups: int) -> None:
+        if groups > n_layers:
+            raise ValueError(
+                f"model.encoder.groups={groups}: {n_layers} layers cannot be so many groups: "
+                f"say model.encoder.groups={n_layers}"
+            )
+        super().__init__(parts, n_layers=n_layers)
+        group = [n * groups // n_layers for n in range(n_layers)]
+        self.halving = [n for n in range(1, n_layers) if group[n] != group[n - 1]]  # layers
+
+    def memory_mask(self, mask: Tensor) -> Tensor:
+        """Return which positions of the output are real, (B, S'), given which tokens are, (B, S)."""
+        for _ in self.halving:
+            mask = _pairs(mask).any(dim=2)
+        return mask
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        """Encode embeddings (B, S, D) with their mask (B, S), True at real tokens; returns (B, S', D)."""
+        x = self.initial(self.dropout(self.position.add_to_embedding(x, 0)))
+        for n, layer in enumerate(cast(Iterable[EncoderLayer], self.layers)):
+            x = layer.attend(x, mask[:, None, None, :], self.position.at_layer(n))
+            if n in self.halving:
+                real = _pairs(mask)
+                x, mask = _mean_of_pairs(x, real), real.any(dim=2)
+            x = layer.feed(x)
+        out: Tensor = self.final_norm(x)
+        return out
+
+
+def _pairs(x: Tensor) -> Tensor:
+    """Arrange (B, S, ...) in pairs of neighbours, (B, ceil(S / 2), 2, ...); the last has zeros where S is odd."""
+    behind = [0, 0] * (x.dim() - 2) + [0, x.size(1) % 2]
+    return F.pad(x, behind).unflatten(1, (-1, 2))
+
+
+def _mean_of_pairs(x: Tensor, real: Tensor) -> Tensor:
+    """Map (B, S, ...) to (B, ceil(S / 2), ...): the mean of those of a pair that are `real`, (B, ceil(S / 2), 2)."""
+    shares = (real / real.sum(dim=2, keepdim=True).clamp(min=1)).to(x.dtype)
+    return (shares.reshape(*shares.shape, *[1] * (x.dim() - 2)) * _pairs(x)).sum(dim=2)
 
 
 class TransformerState:

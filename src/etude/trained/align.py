@@ -10,7 +10,7 @@ from etude.data.tokenizer import BOS, PAD, UNK, Tokenizer
 from etude.decoding.translator import batches_by_length
 from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.trained.heads import attention_weights, places
+from etude.trained.heads import attention_weights, readable
 
 Tokens = Sequence[int]
 Alignment = list[tuple[int, int]]
@@ -61,7 +61,7 @@ def align(
 
 def _check(model: EncoderDecoder, layer: int | None, head: int | None) -> int:
     """Return the number of the layer."""
-    cross = [place for place in places(model) if place.kind == "cross"]
+    cross = [place for place in readable(model) if place.kind == "cross"]
     if not cross:
         raise UserError("this model has no cross-attention that can be read, so there are no alignments")
     layer = max(1, len(cross) - 1) if layer is None else layer

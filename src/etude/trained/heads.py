@@ -57,11 +57,17 @@ def places(model: nn.Module) -> list[Place]:
     return sorted((place for place in found if place.kind), key=lambda place: KINDS.index(place.kind))
 
 
+def readable(model: nn.Module) -> list[Place]:
+    """List the places where tokens look at tokens: not those in an encoder that leaves fewer positions, or to it."""
+    shortens = hasattr(getattr(model, "encoder", None), "memory_mask")
+    return [place for place in places(model) if place.kind == "decoder" or not shortens]
+
+
 @contextmanager
 def watch_heads(model: nn.Module, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
-    """Call `see` with the weights (B, H, T, S) of every attention as it is computed, whichever backend computes it."""
+    """Call `see` with the weights (B, H, T, S) of every readable attention when any backend computes it."""
     with ExitStack() as stack:
-        for place in places(model):
+        for place in readable(model):
             watched = getattr(place.attention, "watched", None)
             if watched:  # a module that passes the weights themselves through
                 hook = watched.register_forward_pre_hook(lambda module, inputs, place=place: see(place, inputs[0]))
@@ -87,7 +93,8 @@ def attention_weights(
 ) -> dict[str, list[Tensor]]:
     """Compute the attention weights of a batch: for each kind a list by layer of (B, H, T, S).
 
-    A kind that the model does not have, and an attention of the user's own whose weights cannot be read, has no layers.
+    A kind that the model does not have, one whose positions are not tokens, and an attention of the user's own whose
+    weights cannot be read, has no layers.
 
     Args:
         model: in evaluation mode.

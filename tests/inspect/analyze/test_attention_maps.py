@@ -70,6 +70,13 @@ def test_the_means_are_those_of_a_loop_over_sentences_without_padding(analysed, 
         assert both["distance"] == pytest.approx(np.mean(distances[head]), abs=1e-5)
 
 
+def test_where_positions_are_not_tokens_there_is_nothing_to_see(analysed):
+    subject, text = analysed("model/encoder=funnel")
+    assert {kind for kind, _, _ in measure_spreads(subject, text)} == {"decoder"}
+    for drawn in collect_maps(subject, text, 3):
+        assert [len(drawn[kind]) for kind in ("encoder", "decoder", "cross")] == [0, 2, 0]
+
+
 def test_a_map_has_a_row_for_each_piece_that_looks_and_a_column_for_each_that_is_seen(analysed):
     subject, text = analysed()
     for drawn in collect_maps(subject, text, 3):
