@@ -117,7 +117,7 @@ COUNTS = {
         "none": nothing,
     },
     "feedforward": {
-        **dict.fromkeys(("relu", "gelu", "plain", "squared_relu", *IN_SOME_LAYERS), plain_network),
+        **dict.fromkeys(("relu", "gelu", "plain", "squared_relu", "evolved", *IN_SOME_LAYERS), plain_network),
         "experts": lambda m: experts(m, m["feedforward"]),
         "normformer": lambda m: plain_network(m) + 2 * m["d_ff"],
         **dict.fromkeys(("swiglu", "geglu", "gated"), gated_network),
@@ -175,8 +175,9 @@ FORMULAS = {  # the variations of which the parameters are counted below
         "transparent",
         "universal",
         "funnel",
+        "evolved",
     },
-    "decoder": {"transformer", "recurrent", "convolution", "parallel", "shared", "universal"},
+    "decoder": {"transformer", "recurrent", "convolution", "parallel", "shared", "universal", "evolved"},
     "decoder/alignment": {"additive", "dot", "general", "none"},
 }
 
@@ -209,6 +210,12 @@ def by_formula(model, choices):
         "shared": lambda: stack + causal,
         "universal": lambda: stack + causal + n * d,
         "transparent": lambda: stack + n * (causal + n + 1),
+        # A gate; a matrix, a convolution over 3, their norm, and one over 9 of each channel, then across them.
+        "evolved": lambda: (
+            stack
+            + n * (causal + 2 * wrapping + 2 * d * d + 2 * d)
+            + n * ((d + 1) * 4 * d + (3 * d + 1) * d // 2 + 2 * 4 * d + 9 * 4 * d + (4 * d + 1) * d // 2)
+        ),
         "none": lambda: 0,
         "recurrent": lambda: n * 2 * gates(d, d // 2),
         "convolution": lambda: stack + n * convolution,
@@ -218,6 +225,12 @@ def by_formula(model, choices):
         "transformer": lambda: stack + n * (causal + bool(encoder) * crossing),
         "shared": lambda: stack + causal + bool(encoder) * crossing,
         "universal": lambda: stack + causal + bool(encoder) * crossing + n * d,
+        # Two attentions more to itself, one to the encoder; convolutions over 11 and 7, their norm, another over 7.
+        "evolved": lambda: (
+            stack
+            + n * (causal + 2 * (attentive + further[0]) + bool(encoder) * (2 * crossing - wrapping) + 2 * wrapping)
+            + n * (11 * d + (d + 1) * 2 * d + 7 * d + (d + 1) * d // 2 + 2 * 2 * d + 7 * 2 * d + (2 * d + 1) * d)
+        ),
         "parallel": lambda: stack + n * (causal - wrapping + bool(encoder) * (crossing - wrapping)),
         # The first state; layers of which the first reads what was looked at too; W_c and the alignment's own.
         "recurrent": lambda: (

@@ -40,6 +40,12 @@ class LayerCache:
     self_attn: Cache
     cross_attn: Cache
 
+    def reorder(self, rows: Tensor, sentences: Tensor | None) -> None:
+        """Keep `rows` (R',), and of the source `sentences` (A',), each in that order; None: all sentences."""
+        self.self_attn.reorder(rows)
+        if sentences is not None:
+            self.cross_attn.reorder(sentences)
+
 
 def cross_attend(attention: nn.Module, read: nn.Module, x: Tensor, source: SourceRows, cache: Cache) -> Tensor:
     """Attend from target positions (B, T, D) to what is read of the encoder's output; returns (B, T, D)."""

@@ -18,6 +18,25 @@ from etude.model.position import Position
 from etude.model.state import SourceRows
 
 
+def see_neighbours(x: Tensor, kernel: int, mask: Tensor, cache: Cache) -> Tensor:
+    """Add to `x` what a convolution over `kernel` positions sees beside it: (B, T, D) to (B, T + k - 1, D).
+
+    Padding, and what is beyond the ends, is read as zeros.
+
+    Args:
+        x: (B, T, D).
+        kernel: k, odd.
+        mask: that of self-attention; what matters is which positions nobody may attend to.
+        cache: of a decoder, `LastPositions` with the k - 1 positions before; without a cache, k // 2 on either side.
+    """
+    length = x.size(1)
+    real = mask.any(dim=-2)[..., -length:, None]  # (B, 1, T, 1), or (T, 1) in a decoder
+    channels = x[:, None].masked_fill(~real, 0.0)
+    seen, _ = cache.read(lambda: (channels, channels[..., :0]))
+    side = (length + kernel - 1 - seen.size(2)) // 2  # none with a cache, which has what comes before
+    return F.pad(seen[:, 0], (0, 0, side, side))
+
+
 class GatedConvolution(nn.Module):
     """`(x * W) . sigmoid(x * V)`: a convolution over `kernel` positions, then a gated linear unit.
 

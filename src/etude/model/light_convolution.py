@@ -6,6 +6,7 @@ from torch.nn import functional as F
 
 from etude.model.attention import MultiHeadAttention
 from etude.model.cache import NO_CACHE, Cache, LastPositions
+from etude.model.convolution import see_neighbours
 from etude.model.parts import Factory
 from etude.model.position import Position
 
@@ -84,13 +85,9 @@ class LightweightConvolution(nn.Module):
 
     def forward(self, x: Tensor, context: Tensor, mask: Tensor, position: Position, cache: Cache = NO_CACHE) -> Tensor:
         """Map (B, T, D) to (B, T, D); of the mask, it matters which positions nobody may attend to."""
-        length = x.size(1)
-        real = mask.any(dim=-2)[..., -length:, None]  # (B, 1, T, 1), or (T, 1) in a decoder
-        channels = F.glu(self.in_proj(x), dim=-1)[:, None].masked_fill(~real, 0.0)
-        seen, _ = cache.read(lambda: (channels, channels[..., :0]))
-        side = (length + self.kernel - 1 - seen.size(2)) // 2  # none with a cache, which has what comes before
-        padded = F.pad(seen[:, 0], (0, 0, side, side)).unflatten(-1, (self.kernels, -1))
-        weights = self._kernel_scores(channels[:, 0]).softmax(dim=-1)[..., None, :]
+        length, channels = x.size(1), F.glu(self.in_proj(x), dim=-1)
+        padded = see_neighbours(channels, self.kernel, mask, cache).unflatten(-1, (self.kernels, -1))
+        weights = self._kernel_scores(channels).softmax(dim=-1)[..., None, :]
         out = sum(
             (weights[..., j] * padded[:, j : j + length] for j in range(self.kernel)),
             torch.zeros_like(padded[:, :length]),

@@ -1,7 +1,7 @@
 """Encoder and decoder of "Attention Is All You Need" (arXiv:1706.03762, section 3.1), made of exchangeable parts."""
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,7 +11,6 @@ from etude.model.block import (
     CausalLayer,
     DecoderLayer,
     EncoderLayer,
-    LayerCache,
     ParallelCausalLayer,
     ParallelDecoderLayer,
     ParallelEncoderLayer,
@@ -33,7 +32,7 @@ class TransformerEncoder(nn.Module):
     """
 
     is_read = True
-    layer: ClassVar[type[EncoderLayer | ParallelEncoderLayer]] = EncoderLayer
+    layer: Callable[[Parts], nn.Module] = EncoderLayer
 
     def __init__(self, parts: Parts, *, n_layers: int) -> None:
         super().__init__()
@@ -71,8 +70,8 @@ class TransformerDecoder(nn.Module):
         n_layers: N.
     """
 
-    reading_layer: ClassVar[type[DecoderLayer | ParallelDecoderLayer]] = DecoderLayer
-    causal_layer: ClassVar[type[CausalLayer | ParallelCausalLayer]] = CausalLayer
+    reading_layer: Callable[[Parts], nn.Module] = DecoderLayer
+    causal_layer: Callable[[Parts], nn.Module] = CausalLayer
 
     def __init__(self, parts: Parts, reads: bool, *, n_layers: int) -> None:
         super().__init__()
@@ -284,10 +283,17 @@ def _mean_of_pairs(x: Tensor, real: Tensor) -> Tensor:
     return (shares.reshape(*shares.shape, *[1] * (x.dim() - 2)) * _pairs(x)).sum(dim=2)
 
 
+class LayerCaches(Protocol):
+    """The interface of what a decoder layer keeps."""
+
+    def reorder(self, rows: Tensor, sentences: Tensor | None) -> None:
+        """Keep `rows` (R',), and of the source `sentences` (A',), each in that order; None: all sentences."""
+
+
 class TransformerState:
     """State of decoding R rows, each a source sentence with the target tokens decoded so far."""
 
-    def __init__(self, memory: Tensor, mask: Tensor, caches: list[LayerCache]) -> None:
+    def __init__(self, memory: Tensor, mask: Tensor, caches: Sequence[LayerCaches]) -> None:
         self.source, self.caches = SourceRows(memory, mask), caches
         self.length = 0  # target tokens decoded so far
 
@@ -295,6 +301,4 @@ class TransformerState:
         """Keep `rows` (R',) in that order, in place; a row may be repeated (beams) or left out (finished sentences)."""
         sentences = self.source.reorder(rows)
         for cache in self.caches:
-            cache.self_attn.reorder(rows)
-            if sentences is not None:
-                cache.cross_attn.reorder(sentences)
+            cache.reorder(rows, sentences)

@@ -21,7 +21,7 @@ class Place:
 
     Attributes:
         kind: "encoder", "decoder" (self-attention there) or "cross" (from decoder to encoder).
-        layer: its layer, from 1.
+        layer: its layer, from 1; where layers have several of a kind, they are counted one after the other.
         attention: the module.
         heads: H, of queries.
         output: the output projection; its input is the concatenation of the heads' outputs.
@@ -44,17 +44,18 @@ def places(model: nn.Module) -> list[Place]:
 
     Attention classes that are not étude's are not found.
     """
-    found = []
+    found: list[Place] = []
     for name, module in model.named_modules():
-        if isinstance(module, MultiHeadAttention):
-            stack = re.match(r"(encoder|decoder)\.layers\.(\d+)\.", name)
-            kind, layer = ("cross" if module.is_cross else stack[1], int(stack[2]) + 1) if stack else ("", 0)
+        stack = re.match(r"(encoder|decoder)\.layers\.", name)
+        if isinstance(module, MultiHeadAttention) and stack:
+            kind = "cross" if module.is_cross else stack[1]
+            layer = 1 + sum(place.kind == kind for place in found)
             output, heads = module.out_proj, module.heads
             found.append(Place(kind, layer, module, heads, output, output.in_features // heads))
         elif isinstance(module, RecurrentDecoder) and isinstance(module.alignment, Alignment):
             output = module.alignment.join  # its input is the context, followed by the decoder's state
             found.append(Place("cross", 1, module, 1, output, output.in_features // 2))
-    return sorted((place for place in found if place.kind), key=lambda place: KINDS.index(place.kind))
+    return sorted(found, key=lambda place: KINDS.index(place.kind))
 
 
 def readable(model: nn.Module) -> list[Place]:

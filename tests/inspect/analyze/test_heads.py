@@ -42,6 +42,15 @@ def test_every_attention_has_its_place(analysed):
     assert places(subject.model)[-1].attention is subject.model.decoder.layers[2].cross_attention
 
 
+def test_where_a_layer_has_several_attentions_each_has_its_place_in_the_order_of_their_use(analysed):
+    subject, text = analysed("model/encoder=evolved", "model/decoder=evolved")
+    counts = {"encoder": 2, "decoder": 6, "cross": 4}  # of two layers
+    found = [(place.kind, place.layer) for place in places(subject.model)]
+    assert found == [(kind, n) for kind in KINDS for n in range(1, counts[kind] + 1)]
+    order = [*watch(subject.model, text)[1]]  # as they were called
+    assert [sorted(order, key=lambda place: KINDS.index(place[0]))] == [found]
+
+
 @pytest.mark.parametrize("overrides", VARIATIONS, ids=ids)
 def test_a_silenced_head_is_a_head_whose_rows_of_w_o_are_zero(analysed, overrides):
     subject, text = analysed(*overrides)
