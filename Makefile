@@ -32,7 +32,7 @@ check: $(VENV)/.installed-dev ## format, lint, types, and the direction of impor
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
-	$(BIN)/python -m etude.study.axes docs/options.md
+	$(BIN)/python docs/options.py
 
 lock: $(VENV)/.installed-all ## constraints.txt anew: the versions that are installed here
 	$(BIN)/python -m pip list --format=freeze --exclude-editable --exclude pip > $(VENV)/versions

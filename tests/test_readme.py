@@ -20,7 +20,6 @@ from etude.cli.verbs import VERBS
 from etude.config.check import check
 from etude.config.compose import compose
 from etude.search.sweep_file import planned_runs, sweep_overrides
-from etude.study.axes import renew
 from etude.study.study import load_study, study_names
 
 ROOT = Path(__file__).parents[1]
@@ -120,11 +119,6 @@ def write_file(folder: Path, block: re.Match[str]) -> None:
     if block["file"]:
         (folder / block["file"]).parent.mkdir(parents=True, exist_ok=True)
         (folder / block["file"]).write_text(block["text"], encoding="utf-8")
-
-
-def test_the_table_of_axes_is_what_conf_holds():
-    page = read("docs/options.md")
-    assert renew(page) == page, "conf/ has changed: make format"
 
 
 @pytest.mark.parametrize(

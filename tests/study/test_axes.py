@@ -1,15 +1,11 @@
 """The axes are read out of `conf/`, and agree with what Hydra makes of it."""
 
-import re
-from pathlib import Path
-
 import pytest
 
 from etude.config.compose import compose
-from etude.errors import UserError
 from etude.paths import shipped
 from etude.study.arms import one_for_each
-from etude.study.axes import axes, gloss, main, parts_table, renew, table
+from etude.study.axes import axes, gloss
 
 CONF = shipped("conf")
 
@@ -54,43 +50,3 @@ def test_every_file_of_a_group_says_in_its_first_comment_what_it_is(file):
     assert len(said) >= 8
     assert said[0] != "@"
     assert f"# {said}" in (CONF / file).read_text(encoding="utf-8").splitlines()[:2]
-
-
-def test_the_table_has_a_row_for_each_axis_and_its_values_link_to_what_is_there():
-    rows = table().splitlines()[2:]
-    assert len(rows) == len(axes())
-    for row, axis in zip(rows, axes(), strict=True):
-        [folder] = re.findall(r"\]\((.*?)\)", row)
-        assert (CONF.parent / "docs" / folder).samefile(CONF / axis.group)
-        assert (f"with `{axis.needs}`" in row) == bool(axis.needs)
-        assert re.findall(r"`(\w+)`", row.split("|")[2]) == list(axis.values)
-        assert re.findall(r"\*\*`(\w+)`\*\*", row) == [axis.default]
-
-
-def test_renewing_touches_only_what_stands_between_the_markers(tmp_path: Path):
-    file = tmp_path / "doc.md"
-    file.write_text("before\n\n<!-- axes -->\nold | rows\n<!-- /axes -->\n\nafter\n")
-    main([str(file)])
-    assert file.read_text() == f"before\n\n<!-- axes -->\n{table()}<!-- /axes -->\n\nafter\n"
-    assert renew(file.read_text()) == file.read_text()
-
-
-def test_a_document_without_the_markers_is_not_guessed_at():
-    with pytest.raises(UserError, match="<!-- axes -->"):
-        renew("# a document\n")
-
-
-def test_the_module_prints_the_table(capsys):
-    main([])
-    assert capsys.readouterr().out == f"{table()}\n{parts_table()}"
-
-
-def test_the_table_of_parts_has_a_row_for_every_file_with_an_address_in_its_first_comment():
-    rows = {row.split("`")[1].split()[-1]: row for row in parts_table().splitlines()[2:]}
-    for axis in axes():
-        for value, said in axis.values.items():
-            row = rows.pop(f"{axis.group}={value}", "")
-            assert bool(row) == ("https://" in said)
-            for address in re.findall(r"https://\S+", said):
-                assert f"]({address}) |" in row
-    assert not rows
