@@ -17,6 +17,7 @@ from etude.model.embedding import (
     TiedAllT2T,
     TiedDecoder,
     TiedInputs,
+    TiedUnscaled,
     Untied,
     UntiedNormed,
 )
@@ -31,6 +32,12 @@ def test_inputs_are_rows_times_the_root_of_d_model_and_logits_are_products_with_
     assert_close(embedding.source(TOKENS), embedding.source_table.weight[TOKENS] * D**0.5)
     assert_close(embedding.target(TOKENS), embedding.target_table.weight[TOKENS] * D**0.5)
     assert_close(embedding.logits(x), x @ embedding.output_table.weight.T)
+
+
+def test_without_the_factor_inputs_are_rows():
+    embedding = TiedUnscaled(V, d_model=D)
+    assert_close(embedding.source(TOKENS), embedding.source_table.weight[TOKENS])
+    assert_close(embedding.target(TOKENS), embedding.output_table.weight[TOKENS])
 
 
 def t2t() -> TiedAllT2T:

@@ -106,7 +106,7 @@ COUNTS = {
         **dict.fromkeys(
             ("sinusoidal", "sinusoidal_t2t", "none", "rope", "partial_rope", "rope_in_some_layers", "alibi"), nothing
         ),
-        "learned": lambda m: m["position"]["max_length"] * m["d_model"],
+        **dict.fromkeys(("learned", "learned_unscaled"), lambda m: m["position"]["max_length"] * m["d_model"]),
         "shaw": lambda m: m["n_layers"] * (2 * m["position"]["clip"] + 1) * m["attention"]["d_k"],
         "t5": lambda m: m["heads"] * m["position"]["buckets"],
     },
@@ -124,8 +124,7 @@ COUNTS = {
         "none": nothing,
     },
     "tying": {
-        "all": lambda m: V * m["d_model"],
-        "soft_cap": lambda m: V * m["d_model"],
+        **dict.fromkeys(("all", "unscaled", "soft_cap"), lambda m: V * m["d_model"]),
         "none_normed": lambda m: 3 * V * m["d_model"] + 4 * m["d_model"],
         **dict.fromkeys(("decoder", "inputs"), lambda m: 2 * V * m["d_model"]),
         "factorized": lambda m: factors(V, m["tying"]["size"]) + V * m["d_model"],

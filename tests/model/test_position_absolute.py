@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from etude.model.embedding import TiedAll
-from etude.model.position import Learned, Sinusoidal, SinusoidalT2T
+from etude.model.position import Learned, LearnedUnscaled, Sinusoidal, SinusoidalT2T
 
 PLACES = {"position": st.integers(0, 3000), "pair": st.integers(0, 31)}
 
@@ -74,6 +74,13 @@ def test_learned_positions_begin_as_large_as_words():
     x = TiedAll(512, d_model=64).source(torch.arange(512)[None])
     added = Learned(False, d_model=64, max_length=512).add_to_embedding(torch.zeros_like(x), 0)
     assert_close(added.std(), x.std(), rtol=0.05, atol=0)
+
+
+def test_learned_positions_are_rows_times_the_root_of_d_model_or_rows():
+    x = torch.randn(2, 3, 16)
+    for kind, factor in ((Learned, 4), (LearnedUnscaled, 1)):
+        position = kind(False, d_model=16, max_length=9)
+        assert_close(position.add_to_embedding(x, 2), x + factor * position.table.weight[2:5])
 
 
 def test_a_learned_table_refuses_what_lies_behind_it():

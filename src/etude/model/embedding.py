@@ -213,6 +213,14 @@ class TiedAll(Embedding):
         super().__init__(table, table, table, logit_cap=logit_cap, base_width=base_width)
 
 
+class TiedUnscaled(TiedAll):
+    """One matrix, whose vectors are the inputs as they are, without the factor sqrt(D) (Radford et al. 2019)."""
+
+    def __init__(self, vocab_size: int, *, d_model: int) -> None:
+        super().__init__(vocab_size, d_model=d_model)
+        self.factor = 1.0
+
+
 class TiedDecoder(Embedding):
     """One matrix for target and output, another for the source."""
 

@@ -73,4 +73,3 @@ def _nested_axes(axis: Axis) -> Iterator[Axis]:
 def _values(group: str, default: str) -> dict[str, str]:
     names = {file.stem for folder in folders_of("conf") for file in (folder / group).glob("*.yaml")}
     return {name: gloss(group, name) for name in sorted(names, key=lambda name: (name != default, name))}
-

@@ -6,6 +6,6 @@ each shared by its layers unless it overrides `at_layer`. Attention from decoder
 source and target share no axis: what is added to the embeddings reaches it, what acts on pairs does not.
 """
 
-from etude.model.position.absolute import Learned, Sinusoidal, SinusoidalT2T
+from etude.model.position.absolute import Learned, LearnedUnscaled, Sinusoidal, SinusoidalT2T
 from etude.model.position.base import NO_POSITION, NoPosition, Position
 from etude.model.position.relative import T5, Alibi, PartialRotary, Rotary, RotaryInSomeLayers, Shaw

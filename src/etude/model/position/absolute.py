@@ -88,3 +88,11 @@ class Learned(Position):
                 "raise model.position.max_length"
             )
         return x + self.table.weight[start:end] * self.factor
+
+
+class LearnedUnscaled(Learned):
+    """Learned vectors that are added as they are, without the factor sqrt(D) (Radford et al. 2019)."""
+
+    def __init__(self, causal: bool, *, d_model: int, max_length: int) -> None:
+        super().__init__(causal, d_model=d_model, max_length=max_length)
+        self.factor = 1.0
