@@ -126,3 +126,18 @@ def test_a_name_that_the_package_does_not_have_is_an_attribute_error() -> None:
     assert {"load", "results", "compare"} <= {*dir(etude)}
     with pytest.raises(AttributeError, match="module 'etude' has no attribute 'lod'"):
         etude.lod  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_csv_and_a_sweep_file_are_asked_as_a_study_is(tmp_path: Path) -> None:
+    record = str(shipped("experiments") / "modern" / "record.csv")
+    made = recorded("modern")
+    assert etude.results(record).equals(results_of_csv(record, "modern").frame()), "its column says which study it is"
+    assert repr(etude.compare(record)) == repr(made)
+    other = tmp_path / "mine.csv"
+    other.write_text("arm,seed,test_perplexity\na,1,9.0\nb,1,8.0\n")
+    assert [*etude.results(str(other)).arm] == ["a", "b"]
+    assert etude.compare(str(other), "b").compared.baseline.arm == "b"
+    sweep = tmp_path / "mine.yaml"
+    sweep.write_text("method: grid\nparameters:\n  seed: {values: [1, 2]}\n")
+    with pytest.raises(UserError, match="no run of this sweep is finished"):
+        etude.results(str(sweep), tmp_path)

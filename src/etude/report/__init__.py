@@ -258,7 +258,8 @@ def results_of_csv(
 
     Args:
         file: the CSV; its columns are those of `frame.py`.
-        study: the name of the study; by default that of the file. There need be no such study.
+        study: the name of the study; by default that in its column `study`, or that of the file. There need be no such
+            study.
         where: which setting to select if there are several.
         baseline: the arm that the others are compared with if there is no such study; by default the first.
         metrics: the metrics; by default those of the study, or if there is none, the built-in ones.
@@ -267,7 +268,7 @@ def results_of_csv(
         UserError: the file cannot be read, its rows are not valid, or no run in it matches `where`.
     """
     file, notes = Path(file), []
-    name = study or file.stem
+    name = study or frame.study_in(file) or file.stem
     known = load_study(name) if name in study_names() else None
     if metrics and known:
         known = replace(known, metrics={metric.name: metric for metric in metrics})

@@ -193,6 +193,16 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     return runs
 
 
+def study_in(file: Path) -> str:
+    """Return the study that all runs in a CSV are of by its column `study`, or "".
+
+    Raises:
+        UserError: as in `read_cells`.
+    """
+    names = {row.get("study", "") for _, row in read_cells(file)[1]}
+    return names.pop() if len(names) == 1 else ""
+
+
 def read_cells(file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """Read the names of a CSV's columns, and of each row its line and its cells.
 
