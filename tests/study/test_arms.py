@@ -127,6 +127,20 @@ def test_an_arm_may_be_another_without_some_of_its_overrides(folder: Path) -> No
     assert load_study("mine").arms == {"few": ["model/residual=pre"], "base": [], "all": ALL}
 
 
+def test_an_arm_may_be_taken_from_one_that_is_taken_from_another_above_it(folder: Path) -> None:
+    two, three = {"from": "all", "without": ["model/norm"]}, {"from": "two", "with": ["model.heads=2"]}
+    write(folder, baseline="base", arms={"two": two, "three": three, "base": [], "all": ALL})
+    arms = load_study("mine").arms
+    assert (
+        arms["three"]
+        == [*arms["two"], "model.heads=2"]
+        == ["model/residual=pre", "model/position=rope", "model.heads=2"]
+    )
+    write(folder, baseline="base", arms={"three": three, "two": two, "base": [], "all": ALL})
+    with pytest.raises(UserError, match=r"arms\.three\.from: no arm 'two' is written out"):
+        load_study("mine")
+
+
 def test_an_arm_may_be_that_of_another_study_as_it_is_or_with_something_more(folder: Path) -> None:
     arms = {"A1": {"from": "table3/A1"}, "both": {"from": "table3/A1", "with": ["model/norm=rms"]}, "base": []}
     write(folder, baseline="base", arms=arms, leave_one_out=[])

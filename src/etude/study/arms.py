@@ -48,7 +48,9 @@ def read_arms(
         raise UserError(f"{file}: arms must map the name of each arm to its list of overrides")
     arms = {arm: _overrides(file, arm, one) for arm, one in listed.items() if not isinstance(one, dict)}
     taken = _from_other_studies(file, listed, arm_of)
-    arms |= {arm: _derive(file, arm, one, arms | taken) for arm, one in listed.items() if arm not in arms}
+    for arm, one in listed.items():
+        if arm not in arms:
+            arms[arm] = _derive(file, arm, one, arms | taken)
     arms = {arm: arms[arm] for arm in listed}  # in the order of the file
     base = arms.get(str(content.get("baseline")), [])
     arms, against = one_for_each(file, content.get("each", []), written=arms, base=base)
@@ -211,7 +213,8 @@ def _from_other_studies(file: Path, listed: Mapping[Any, Any], arm_of: Callable[
 def _derive(file: Path, arm: Any, given: Mapping[str, Any], written: Arms) -> list[str]:
     """Return the overrides of an arm that is given as `{from: all, without: [model/norm], with: [model/norm=rms]}`.
 
-    An arm of another study, as in `{from: table3/A1}`, may be taken as it is.
+    Another such arm, from which this one is taken, stands above it. An arm of another study, as in
+    `{from: table3/A1}`, may be taken as it is.
     """
     _check_name(file, arm)
     lists = all(isinstance(given.get(key, []), list) for key in ("without", "with"))
