@@ -71,6 +71,11 @@ KEEPING = [
             "metrics.tokens: a result has another number of this name",
         ),
         (["model.n_layers=0"], "model.n_layers must be at least 1, not 0"),
+        (["optimizer=muon", "optimizer.ns_steps=0"], "optimizer.ns_steps must be at least 1, not 0"),
+        (
+            ["model/attention=lightweight_convolution", "model.attention.convolution.kernels=-1"],
+            "model.attention.convolution.kernels must be at least 1, not -1",
+        ),
         (["model.d_ff=-1"], "model.d_ff must be at least 1, not -1"),
         (["budget.max_steps=-1"], "budget.max_steps must be at least 1, not -1"),
         (["budget.val_every=0"], "budget.val_every must be at least 1, not 0"),

@@ -3,14 +3,24 @@
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
 from types import NoneType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
 
-from etude.config.schema import GIVEN, Factory, Model, Optimizer, Part, Parts, Run, Trainer, flag_mistake
+from etude.config.schema import (
+    GIVEN,
+    Factory,
+    Model,
+    Optimizer,
+    Part,
+    Parts,
+    Run,
+    Trainer,
+    flag_mistake,
+    hints_of,
+)
 from etude.config.signature import Signature, signature
 from etude.config.unknown import no_such_key
 from etude.errors import UserError, chain
@@ -42,7 +52,7 @@ def check(config: Node, schema: type = Run) -> None:
 
 def _check_section(node: Any, schema: type, path: str) -> None:
     _require_section(node, path, "a section of keys", f"write {path}.KEY=...")
-    hints = _hints(schema)
+    hints = hints_of(schema)
     if schema is Model:
         hints = hints | _hints_of_class(node, path)
     if schema is Trainer:
@@ -69,19 +79,12 @@ def _hints_of_class(node: Node, path: str) -> dict[str, Any]:
         return {}
     expected = _signature_of(node, path)
     needed = expected.required.union(expected.leading).difference(GIVEN["model"])
-    own = {name: hint for name, hint in expected.keywords.items() if name not in _hints(Model)}
+    own = {name: hint for name, hint in expected.keywords.items() if name not in hints_of(Model)}
     return {name: hint for name, hint in own.items() if name in needed or (name in node and name not in GIVEN["model"])}
 
 
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-@cache
-def _hints(schema: type) -> dict[str, Any]:
-    """Return the type of each key, in the order of the schema."""
-    hints = get_type_hints(schema)
-    return {field.name: hints[field.name] for field in fields(schema)}
 
 
 def _left_open(schema: type) -> set[str]:

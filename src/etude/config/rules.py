@@ -5,12 +5,14 @@ user's own classes nothing is known here: they find out what they lack when they
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass
 from functools import partial
 from math import inf, isfinite
 from operator import le
 from typing import Any
 
+from etude.config.schema import Run, hints_of
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.store.tested_weights import best_callbacks, check_tested, tested_weights
@@ -22,34 +24,15 @@ from etude.study.metrics import rises
 Config = Mapping[str, Any]
 At = Callable[[str], Any]  # the value of a dotted key; None if there is none
 
-_AT_LEAST = {
+_AT_LEAST = {  # any other whole number of a class of ours: 1
     0: """
-        seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset model.attention.window
-        model.attention.span.window model.feedforward.shared model.feedforward.balance.coefficient
-        model.feedforward.balance.rate model.feedforward.inside.balance.coefficient model.feedforward.behind
-        model.encoder.around model.decoder.around
-        trainer.fast_dev_run data.silver model.tying.reserved
+        seed model.seed data.seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset
+        data.silver loss.pad model.attention.window model.attention.span.window model.encoder.around
+        model.decoder.around model.feedforward.balance.coefficient model.feedforward.balance.rate
+        model.feedforward.behind model.feedforward.inside.balance.coefficient model.feedforward.shared
+        model.tying.reserved trainer.fast_dev_run
     """,
-    1: """
-        averaging.every budget.max_steps budget.warmup_steps budget.source_tokens budget.target_tokens
-        budget.max_tokens budget.context data.stride budget.val_every budget.bleu_sentences budget.pairs
-        budget.val_sentences
-        budget.test_pairs data.train_pairs data.valid_pairs data.test_pairs data.holdout data.max_words data.max_ratio
-        decoding.beam decoding.batch_tokens model.vocabulary model.n_layers model.d_model model.d_ff model.heads
-        model.d_k model.d_v model.encoder.n_layers model.decoder.n_layers model.encoder.kernel model.decoder.kernel
-        model.encoder.groups
-        model.attention.kv_heads model.position.base model.position.clip model.attention.d_model
-        model.attention.heads model.attention.d_k model.attention.d_v model.scale.d_k model.position.d_model
-        model.norm.d_model model.feedforward.d_model model.feedforward.d_ff model.tying.d_model
-        model.attention.cross_heads model.attention.cross_d_k model.attention.cross_d_v model.attention.scores.rank
-        model.attention.scores.max_length model.attention.convolution.kernel model.attention.convolution.kernels
-        model.attention.content model.attention.latent model.feedforward.experts
-        model.feedforward.every model.feedforward.inside.heads model.feedforward.inside.keys
-        model.feedforward.inside.experts model.feedforward.inside.key_size model.residual.streams
-        model.residual.d_model model.tying.base_width model.tying.size model.tying.softmaxes optimizer.base_width
-        model.encoder.d_model model.decoder.d_model model.decoder.alignment.d_model schedule.d_model
-        trainer.devices trainer.micro_batches trainer.num_nodes trainer.limit_train_batches
-    """,
+    1: "data.max_ratio model.position.base trainer.num_nodes",
     2: "model.scale.length tokenizer.input_sentence_size",
     4: "model.position.buckets",
     5: "tokenizer.vocab_size",  # four are special tokens
@@ -87,8 +70,9 @@ def check_rules(config: Config) -> None:
     Raises:
         UserError: the first rule that is broken.
     """
-    at = _flatten({key: config[key] for key in config if key != "hydra"}).get
-    _check_ranges(at)  # first, for many sizes follow from these
+    own = {key: config[key] for key in config if key != "hydra"}
+    at = _flatten(own).get
+    _check_ranges(own, at)  # first, for many sizes follow from these
     for key in ("runs_dir", "cache_dir"):
         if config[key] == "":
             raise UserError(f"{key} is empty: name a folder, such as {key}={key.removesuffix('_dir')}")
@@ -148,9 +132,13 @@ def _flatten(config: Config, path: str = "") -> dict[str, Any]:
     return found
 
 
-def _check_ranges(at: At) -> None:
+def _check_ranges(config: Config, at: At) -> None:
     """Check the range of every number that has one."""
     _require(at, _ABOVE_ZERO, lambda value: 0 < value < inf, "be above 0 and finite")
+    others = {key for keys in _AT_LEAST.values() for key in keys.split()}
+    for key, value in _whole_numbers(config, hints_of(Run)):
+        if value < 1 and key not in others:
+            raise UserError(f"{key} must be at least 1, not {value}")
     for least, keys in _AT_LEAST.items():
         _require(at, keys, partial(le, least), f"be at least {least}")
         _require(at, keys, isfinite, "be finite")
@@ -158,6 +146,18 @@ def _check_ranges(at: At) -> None:
     _require(at, "seed", lambda seed: seed <= _LARGEST_SEED, f"be at most {_LARGEST_SEED}")
     _require(at, _SHARES, lambda value: 0 <= value < 1, "lie in [0, 1)")
     _require(at, _COVERAGE, lambda value: 0.98 <= value <= 1, "lie in [0.98, 1], as SentencePiece has it")
+
+
+def _whole_numbers(section: Config, hints: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, int]]:
+    """Yield key and value of every whole number of étude's sections and parts, those of a section before its parts'."""
+    for name, hint in hints.items():
+        if hint in (int, int | None) and isinstance(section.get(name), int):
+            yield f"{path}{name}", section[name]
+    for name, part in section.items():
+        if isinstance(part, Mapping):
+            own = hints_of(hints[name]) if is_dataclass(hints.get(name)) else {}
+            taken = signature(part["_target_"]).keywords if _class_name(part.get("_target_")) else {}
+            yield from _whole_numbers(part, own | taken, f"{path}{name}.")
 
 
 def _require(at: At, keys: str, holds: Callable[[float], bool], requirement: str) -> None:

@@ -4,8 +4,9 @@ A `Part` is a node whose `_target_` names a class or function; its schema is the
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any, Literal, get_type_hints
 
 from etude.errors import UserError, did_you_mean
 
@@ -244,3 +245,10 @@ def flag_mistake(key: str, own: Collection[str]) -> UserError | None:
         way_out = f"say {_INSTEAD[key]} instead" if _INSTEAD[key] else "leave it out"
         return UserError(f"trainer.{key} is set by étude itself: {way_out}")
     return UserError(f"trainer.{key} is not a flag of the trainer; {did_you_mean(key, [*own, *FLAGS])}")
+
+
+@cache
+def hints_of(schema: type) -> dict[str, Any]:
+    """Return the type of each key of a dataclass of this module, in its order."""
+    hints = get_type_hints(schema)
+    return {field.name: hints[field.name] for field in fields(schema)}
