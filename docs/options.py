@@ -8,6 +8,7 @@ from etude.paths import find_file
 from etude.report import results_of_csv
 from etude.report.comparison import ALPHA
 from etude.report.differences import differences_of
+from etude.study.arms import override_key
 from etude.study.axes import axes
 from etude.study.study import study_names
 
@@ -50,7 +51,11 @@ def differences(parts: set[str]) -> dict[str, list[str]]:
         metric = compared.study.metrics.get("ppl")
         for arm, difference in differences_of(compared, metric).items() if metric else ():
             changed = {*compared.study.arms[arm]} - {*compared.study.arms[references[arm]]}
-            if len(alone := changed & parts) == 1:
+            keys = {override_key(word) for word in changed}
+            brought = {
+                f"{axis.group}={axis.default}" for axis in axes() if axis.needs in changed and axis.group not in keys
+            }
+            if len(alone := (changed | brought) & parts) == 1:
                 star = "\\*" * (difference.holm is not None and difference.holm < ALPHA)
                 nats = f"{difference.test.difference:+.3f}".replace("-", "−")
                 found[alone.pop()].append(f"[{name}](../experiments/{name}/README.md) {nats}{star}")

@@ -37,7 +37,7 @@ def offered(line: str, cwd: Path, **variables: str) -> list[str]:
     [
         ("etude tr", ["train", "translate"]),
         ("etude train model/pos", ["model/position="]),
-        ("etude train model/position=le", ["model/position=learned"]),
+        ("etude train model/position=le", ["model/position=learned", "model/position=learned_unscaled"]),
         ("etude train model.d_f", ["model.d_ff="]),
         ("etude evaluate decoding=g", ["decoding=greedy"]),
         ("etude sweep lear", ["learning_rate"]),
@@ -66,7 +66,8 @@ def test_a_verb_that_takes_a_study_is_offered_the_studies_the_user_s_own_too(ver
 
 def test_what_stands_behind_the_cursor_is_not_asked_for(tmp_path):
     assert offered("etude train model/position=le model.heads=2", tmp_path, COMP_POINT="29") == [
-        "model/position=learned"
+        "model/position=learned",
+        "model/position=learned_unscaled",
     ]
 
 

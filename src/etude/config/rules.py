@@ -29,8 +29,8 @@ _AT_LEAST = {  # any other whole number of a class of ours: 1
         seed model.seed data.seed averaging.checkpoints budget.length_noise decoding.alpha decoding.max_len_offset
         data.silver loss.pad model.attention.window model.attention.span.window model.encoder.around
         model.decoder.around model.feedforward.balance.coefficient model.feedforward.balance.rate
-        model.feedforward.behind model.feedforward.inside.balance.coefficient model.feedforward.shared
-        model.tying.reserved trainer.fast_dev_run
+        model.feedforward.behind model.feedforward.inside.balance.coefficient model.feedforward.inside.shared
+        model.feedforward.shared model.tying.reserved trainer.fast_dev_run
     """,
     1: "data.max_ratio model.position.base trainer.num_nodes",
     2: "model.scale.length tokenizer.input_sentence_size",
@@ -149,13 +149,17 @@ def _check_ranges(config: Config, at: At) -> None:
 
 
 def _whole_numbers(section: Config, hints: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, int]]:
-    """Yield key and value of every whole number of étude's sections and parts, those of a section before its parts'."""
-    for name, hint in hints.items():
-        if hint in (int, int | None) and isinstance(section.get(name), int):
-            yield f"{path}{name}", section[name]
-    for name, part in section.items():
+    """Yield key and value of every whole number of étude's sections and parts, those of a section before its parts'.
+
+    Parts that have names of the user's, such as metrics, are left out.
+    """
+    found = {name: section.get(name) for name in hints}
+    for name, value in found.items():
+        if isinstance(value, int) and hints[name] in (int, int | None):
+            yield f"{path}{name}", value
+    for name, part in found.items():
         if isinstance(part, Mapping):
-            own = hints_of(hints[name]) if is_dataclass(hints.get(name)) else {}
+            own = hints_of(hints[name]) if is_dataclass(hints[name]) else {}
             taken = signature(part["_target_"]).keywords if _class_name(part.get("_target_")) else {}
             yield from _whole_numbers(part, own | taken, f"{path}{name}.")
 
