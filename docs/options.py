@@ -41,7 +41,7 @@ def parts_table() -> str:
 
 def differences(parts: set[str]) -> dict[str, list[str]]:
     """What each part changed in each recorded study that has an arm with this part alone, in nats a token."""
-    found = defaultdict(list)
+    found, nested = defaultdict(list), [axis for axis in axes() if axis.needs]
     for name in study_names():
         record = find_file("experiments", f"{name}/record.csv")
         if not record.is_file():
@@ -52,9 +52,8 @@ def differences(parts: set[str]) -> dict[str, list[str]]:
         for arm, difference in differences_of(compared, metric).items() if metric else ():
             changed = {*compared.study.arms[arm]} - {*compared.study.arms[references[arm]]}
             keys = {override_key(word) for word in changed}
-            brought = {
-                f"{axis.group}={axis.default}" for axis in axes() if axis.needs in changed and axis.group not in keys
-            }
+            brought = {f"{axis.group}={axis.default}" for axis in nested if axis.needs in changed}
+            brought = {word for word in brought if override_key(word) not in keys}
             if len(alone := (changed | brought) & parts) == 1:
                 star = "\\*" * (difference.holm is not None and difference.holm < ALPHA)
                 nats = f"{difference.test.difference:+.3f}".replace("-", "−")
