@@ -8,6 +8,7 @@ import pytest
 import yaml
 from scipy import stats
 
+from etude.errors import UserError
 from etude.report import report, results
 from etude.report.comparison import Agreement
 from etude.store.run_dir import RunDir
@@ -42,6 +43,23 @@ def cells(runs_dir: Path) -> dict[str, str]:
     rows = report("heads", runs_dir, {}).rows
     place = [column.header for column in rows.columns].index("agrees")
     return {row.texts[0].rstrip("§¹"): row.texts[place] for row in rows.rows}
+
+
+def test_a_difference_is_large_by_the_deviations_that_the_paper_prints(printed: Path, make_run: Make) -> None:
+    folder = printed.parent / "experiments" / "heads"
+    study = folder / "study.yaml"
+    study.write_text(study.read_text().replace("large: 0.03", "deviations: 3"))
+    # of the difference of A1: sqrt(0.03^2 + 0.04^2) = 0.05, and 3 * 0.05 < ln(6 / 5) = 0.18; of E1, 3 * 0.1 > 0.22
+    spread = {"base": 0.03, "A1": 0.04, "A2": 0.04, "E1": 0.0954, "long": 0.04}
+    rows = {arm: {"ppl": ppl, "ppl_sd": spread[arm]} for arm, ppl in PAPER.items()}
+    folder.joinpath("paper.yaml").write_text(yaml.safe_dump({"arms": rows}))
+    for arm in PAPER:
+        make_run(arm, ppl=2.0)
+    assert {arm for arm, point in found(printed).points.items() if point.large} == {"A1"}
+    del rows["E1"]["ppl_sd"]
+    folder.joinpath("paper.yaml").write_text(yaml.safe_dump({"arms": rows}))
+    with pytest.raises(UserError, match=r"agreement\.deviations: paper\.yaml lacks ppl_sd of E1"):
+        found(printed)
 
 
 def test_large_differences_agree_by_their_sign_and_ties_by_the_margin(printed: Path, make_run: Make) -> None:

@@ -86,3 +86,13 @@ def test_a_metric_that_fails_is_nan_and_ends_nothing(runs: Freeze, caplog: pytes
     [value] = validate_translations(config | {"data": {}}, build.model(config, store.vocab_size), store).values()
     assert value != value
     assert "metrics.mine failed" in caplog.text
+
+
+def test_the_early_perplexity_is_that_of_a_run_of_an_eighth_of_the_steps(runs: Freeze) -> None:
+    constant = ["schedule=constant", "schedule.peak=0.003", "budget.warmup_steps=1", "callbacks=none", "metrics=[bleu]"]
+    whole, eighth = (
+        train(runs(f"steps{steps}", *constant, f"budget.max_steps={steps}", "budget.val_every=2")) for steps in (17, 2)
+    )
+    assert whole["early"] == {"perplexity": pytest.approx(eighth["valid"]["perplexity"]), "step": 2}
+    assert whole["valid"]["perplexity"] < whole["early"]["perplexity"]
+    assert eighth["early"] == {}

@@ -49,7 +49,10 @@ _SHARES = """
 WIDEST_BEAM = 10_000  # whose scores of a few thousand subwords still fit into memory
 _LARGEST_SEED = 2**32 - 1  # the largest that every random number generator accepts
 _COVERAGE = "tokenizer.character_coverage"
-_IN_A_RESULT = ("valid", "test", "parameters", "vocabulary", "decoding_seconds", "tokens", "seconds", "steps", "flops")
+_IN_A_RESULT = (
+    *("valid", "test", "early"),
+    *("parameters", "vocabulary", "decoding_seconds", "tokens", "seconds", "steps", "flops"),
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _MONITORED = ("val_loss", "val_perplexity")
 _NOT_THE_BEST = (  # settings of ModelCheckpoint by which it saves at other moments, or elsewhere

@@ -39,7 +39,7 @@ def on_agreement(compared: Compared, subject: str = "Agreement") -> list[str]:
         *[f"Not as in the paper: {'; '.join(parts)}."] * bool(parts),
         *[missing] * bool(found.missing),
         f"Signs: of the arms whose {lead.compared_label} differs from {compared.baseline.arm}'s by more than "
-        f"{found.criteria.large:g} nats in the paper; the others are ties. {over} intervals are of 95 %.",
+        f"{found.criteria.meaning} in the paper; the others are ties. {over} intervals are of 95 %.",
     ]
 
 

@@ -149,7 +149,8 @@ def _agreement(study: Study, found: Mapping[str, Against]) -> Agreement | None:
         theirs = (printed.get(arm) or {}).get(lead.name)
         if not theirs or arm == study.baseline or study.reference(arm) != study.baseline:
             continue
-        large = abs(log(theirs / base)) > study.criteria.large
+        deviations = ((printed[name] or {}).get(f"{lead.name}_sd") for name in (arm, study.baseline))
+        large = study.criteria.is_large(log(theirs / base), *deviations)
         if arm in found and lead.name in found[arm].differences:
             half = 0.5 * 10**-lead.digits  # of the last digit that the paper prints
             points[arm] = _point(arm, theirs, base, half, large, found[arm].differences[lead.name], study.criteria)

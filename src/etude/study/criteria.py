@@ -7,8 +7,8 @@ Raises:
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from math import inf, isfinite, log
+from dataclasses import dataclass
+from math import hypot, inf, isfinite, log
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,12 +33,29 @@ OTHER_TEXTS = (
 class Criteria:
     """What counts as agreement with the paper, in nats per token; fixed before the runs are looked at.
 
-    If an arm's log perplexity differs from the baseline's by more than `large` in the paper, ours must differ in the
+    If an arm's log perplexity differs from the baseline's by more than is `large` in the paper, ours must differ in the
     same direction. Any other arm is a tie: our difference must be smaller than `margin`, and a test should show it.
+
+    Attributes:
+        large: nats; None if `deviations` says it.
+        deviations: what is large, in standard deviations of the difference; the paper prints those of its losses.
     """
 
-    large: float
     margin: float
+    large: float | None = None
+    deviations: float | None = None
+
+    def is_large(self, difference: float, *deviations: float | None) -> bool:
+        """Return whether a difference in the paper is large, given the deviations that it prints of both losses."""
+        large = self.large if self.large is not None else (self.deviations or 0) * hypot(*(d or 0 for d in deviations))
+        return abs(difference) > large
+
+    @property
+    def meaning(self) -> str:
+        """What is large, in words."""
+        if self.large is not None:
+            return f"{self.large:g} nats"
+        return f"{self.deviations:g} standard deviations of the difference"
 
 
 @dataclass(frozen=True)
@@ -90,12 +107,13 @@ def read_criteria(file: Path, given: Any) -> Criteria | None:
     """Read the criteria of agreement with the paper."""
     if given is None:
         return None
-    names = [one.name for one in fields(Criteria)]
-    if not isinstance(given, dict) or set(given) != set(names):
-        raise UserError(f"{file}: agreement must hold {' and '.join(names)}, in nats a token")
+    if not isinstance(given, dict) or set(given) not in ({"margin", "large"}, {"margin", "deviations"}):
+        raise UserError(
+            f"{file}: agreement must hold margin, and large or deviations, such as {{large: 0.03, margin: 0.05}}"
+        )
     for name, value in given.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-            raise UserError(f"{file}: agreement.{name} must be above 0 nats, not {value!r}")
+            raise UserError(f"{file}: agreement.{name} must be above 0, not {value!r}")
     return Criteria(**given)
 
 

@@ -29,7 +29,9 @@ class Paper:
 
     source: str = ""  # which paper, and where in it
     test_set: str = ""  # the paper's test set
-    arms: dict[str, dict[str, float | None]] = field(default_factory=dict)  # arm -> ppl, bleu, params_M
+    arms: dict[str, dict[str, float | None]] = field(
+        default_factory=dict
+    )  # arm -> ppl, bleu, params_M, ppl_sd: in nats
     proportions: dict[str, float] = field(default_factory=dict)  # of the baseline's training, see `PROPORTIONS`
 
 
@@ -198,13 +200,14 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
                 "the key out of tune, or out of the arm"
             )
     against = {arm: other for arm, other in full.items() if other != baseline}
-    return Study(
+    numbers = {*metrics, *default_metrics(None)}
+    study = Study(
         name=folder.name,
         title=str(content.get("title") or folder.name),
         baseline=baseline,
         arms=arms,
         columns=columns,
-        paper=_paper(folder / "paper.yaml", arms, {*metrics, *default_metrics(None), "params_M"}),
+        paper=_paper(folder / "paper.yaml", arms, numbers | {f"{name}_sd" for name in numbers} | {"params_M"}),
         against=against | read_against(file, content.get("against"), arms, baseline),
         seeds=read_seeds(file, content.get("seeds")),
         criteria=read_criteria(file, content.get("agreement")),
@@ -215,6 +218,8 @@ def _read(folder: Path, changed: tuple[int, ...]) -> Study:
         grid={arm: dict(map(split_override, words)) for arm, words in read_grid(file, content).items()},
         ladder=read_ladder(file, content.get("ladder")),
     )
+    _check_deviations(file, study)
+    return study
 
 
 def value_at(config: Mapping[str, Any], key: str) -> Any:
@@ -234,6 +239,18 @@ def number_at(result: Mapping[str, Any], key: str) -> float | None:
     """Return the number under a dotted key of `result`; None if there is none."""
     value = value_at(result, key)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _check_deviations(file: Path, study: Study) -> None:
+    if study.criteria is None or study.criteria.deviations is None:
+        return
+    name = study.lead.name
+    for arm, row in study.paper.arms.items():
+        if row.get(name) is not None and row.get(f"{name}_sd") is None:
+            raise UserError(
+                f"{file}: agreement.deviations: paper.yaml lacks {name}_sd of {arm}, the standard deviation that the "
+                "paper prints, in nats; without deviations say large, in nats"
+            )
 
 
 def _paper(file: Path, arms: dict[str, list[str]], numbers_of: set[str]) -> Paper:

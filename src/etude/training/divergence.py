@@ -25,7 +25,8 @@ class Diverged(Exception):  # noqa: N818
 def no_scores(metrics: Iterable[str]) -> dict[str, Any]:
     """Return the scores of a run that was stopped because it diverged: NaN for every metric."""
     nothing = {"perplexity": nan, "tokens": 0}
-    return {"valid": nothing, "test": nothing | dict.fromkeys(metrics, nan) | {"sentences": 0}}
+    scores = nothing | dict.fromkeys(metrics, nan) | {"sentences": 0}
+    return {"valid": nothing, "test": scores, "early": {"perplexity": nan}}
 
 
 class DivergenceWatch:

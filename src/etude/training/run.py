@@ -62,7 +62,7 @@ from etude.training.metrics_writers import ProgressFile
 from etude.training.optimizer import make_optimizer
 from etude.training.processes import broadcast_from_rank0, leave_processes
 from etude.training.schedule import check_schedule
-from etude.training.score import evaluate
+from etude.training.score import evaluate, score_early
 from etude.training.stopping import Stopped, end_on_sigterm
 from etude.training.trainer import fit, rank
 
@@ -277,6 +277,7 @@ def _evaluate(
         if why := divergence(scores):
             log.error("diverged: %s", why)
             scores["diverged"] = why
+        scores["early"] = score_early(training.metrics_file, config["budget"]["max_steps"])
     steps, now = trained["step"], prepared.environment
     return {
         **{key: config[key] for key in ("study", "arm", "seed")},

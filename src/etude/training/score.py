@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Mapping
 from math import nan
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -12,6 +13,7 @@ from etude.data.store import TokenStore
 from etude.decoding.beam import NoNumbers
 from etude.files import write_text
 from etude.store.divergence import divergence
+from etude.store.metrics_file import read_metrics
 from etude.store.run_dir import RunDir
 from etude.store.tested_weights import note_on_tested
 from etude.tasks import build
@@ -38,6 +40,18 @@ def validate_translations(config: Mapping[str, Any], model: nn.Module, store: To
         return scores
     metrics = {name: config["metrics"][name] for name in names}
     return scores | score_translations(metrics, config["data"], text["hypotheses"], text["references"], text["sources"])
+
+
+def score_early(metrics_file: Path, max_steps: int) -> dict[str, float]:
+    """Return the last validation perplexity within the first eighth of a training, and its step (Narang et al. 2021).
+
+    Returns:
+        {"perplexity", "step"}; empty if there was no validation as early as that.
+    """
+    for row in reversed(read_metrics(metrics_file)):
+        if (perplexity := row.get("valid_perplexity")) and 8 * int(row["step"]) <= max_steps:
+            return {"perplexity": float(perplexity), "step": int(row["step"])}
+    return {}
 
 
 def evaluate(run: RunDir, config: dict[str, Any], model: nn.Module, store: TokenStore) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def agreement(compared: Compared) -> Figure | None:
         correlation,
         "On the dashed diagonal an arm costs as much here as in the paper.",
         f"Shaded: within {criteria.margin:g} nats of the baseline, where a tie counts as one; open marks are ties in "
-        f"the paper (within {criteria.large:g}). Bars: the rounding of the paper’s two digits; of ours, 95 % over "
+        f"the paper (within {criteria.meaning}). Bars: the rounding of the paper’s two digits; of ours, 95 % over "
         "seeds where there are several.",
     ]
     several = compared.several_seeds
