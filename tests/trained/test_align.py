@@ -58,12 +58,12 @@ def test_a_word_is_aligned_with_the_word_that_its_subwords_look_at_most(tokenize
         return {"cross": [torch.from_numpy(np.stack(rows))[:, layer] for layer in range(2)]}
 
     monkeypatch.setattr(module, "attention_weights", look)
-    monkeypatch.setattr(module, "_check", lambda model, layer, head: layer or 1)
+    monkeypatch.setattr(module, "_check", lambda model, layer, head: None)
     model = torch.nn.Linear(1, 1)
-    for layer, head in ((None, None), (2, 3)):
+    for layer, head in ((1, None), (2, 3)):
         found = align(model, tokenizer, pairs, batch_tokens=40, layer=layer, head=head)
         for (source, target), links in zip(pairs, found, strict=True):
-            of_layer = weights[tuple(source)][(layer or 1) - 1]
+            of_layer = weights[tuple(source)][layer - 1]
             chosen = of_layer.mean(0) if head is None else of_layer[head - 1]
             reads, writes = word_numbers(tokenizer, source[:-1], as_read=True), word_numbers(tokenizer, target)
             for j in sorted(set(writes)):
@@ -73,6 +73,25 @@ def test_a_word_is_aligned_with_the_word_that_its_subwords_look_at_most(tokenize
                 ]
                 assert links[j] == (int(np.argmax(looks)), j)
             assert len(links) == len(set(writes))
+
+
+@pytest.mark.parametrize("agreeing", [1, 2, 3])
+def test_the_layer_whose_heads_agree_aligns_unless_one_is_chosen(tokenizer, agreeing, monkeypatch):
+    rng = np.random.default_rng(agreeing)
+    source, target = [*tokenizer.encode(LINES[0]), EOS], tokenizer.encode(LINES[0])
+    weights = rng.random((3, 4, len(target) + 1, len(source)))  # (layers, heads, target tokens, source tokens)
+    weights[agreeing - 1] = weights[agreeing - 1, 0] + 0.01 * rng.random(weights.shape[1:])
+
+    def look(model, source, mask, target_in, kinds):
+        return {"cross": list(torch.from_numpy(weights)[:, None])}
+
+    monkeypatch.setattr(module, "attention_weights", look)
+    monkeypatch.setattr(module, "_check", lambda model, layer, head: None)
+    by_layer = [
+        align(torch.nn.Linear(1, 1), tokenizer, [(source, target)], batch_tokens=99, layer=layer)
+        for layer in (None, 1, 2, 3)
+    ]
+    assert by_layer[0] == by_layer[agreeing] != by_layer[agreeing % 3 + 1]
 
 
 def test_a_model_without_cross_attention_has_no_alignments(tokenizer):

@@ -1,4 +1,8 @@
-"""Align the words of translations with those of their sources, by where the decoder looks (Garg et al. 2019)."""
+"""Align the words of translations with those of their sources, by where the decoder looks (Garg et al. 2019).
+
+Which layer aligns best differs from model to model: of six layers it is the last but one, of three the last. Its heads
+agree with one another where those of other layers do not, and so it is found without alignments made by hand.
+"""
 
 from collections.abc import Sequence
 
@@ -29,13 +33,15 @@ def align(
 
     The model reads the pair once more. The weights of a word are the mean over its subwords of where the decoder looks
     to write them, summed over the subwords of each source word; what falls on the end of the source is left out.
+    They are the mean over the heads of a layer. Unless it is given, it is for each pair the layer of which two heads
+    align a word alike most often, and the last but one if none is ahead.
 
     Args:
         model: in evaluation mode.
         tokenizer: its tokenizer.
         pairs: the tokens of each source, with its end token, and of its translation, without.
         batch_tokens: tokens that a batch may hold on either side, padding counted.
-        layer: the layer of cross-attention, from 1; None: the last but one, or the only one.
+        layer: the layer of cross-attention, from 1; None: the one whose heads agree best.
         head: the head, from 1; None: the mean over all.
 
     Returns:
@@ -44,7 +50,7 @@ def align(
     Raises:
         UserError: the model has no cross-attention that can be read, or no such layer or head.
     """
-    layer = _check(model, layer, head)
+    _check(model, layer, head)
     device = next(model.parameters()).device
     found: list[Alignment] = [[] for _ in pairs]
     for rows in batches_by_length([max(map(len, pair)) if pair[1] else 0 for pair in pairs], batch_tokens):
@@ -52,36 +58,45 @@ def align(
             pad_sequence([torch.tensor(line) for line in lines], batch_first=True, padding_value=PAD).to(device)
             for lines in ([pairs[row][0] for row in rows], [[BOS, *pairs[row][1]] for row in rows])
         )
-        seen = attention_weights(model, source, source != PAD, target_in, kinds=["cross"])["cross"][layer - 1]
-        weights = (seen.mean(dim=1) if head is None else seen[:, head - 1]).float().cpu().numpy()  # (B, T, S)
-        for row, of_pair in zip(rows, weights, strict=True):
-            found[row] = _align_words(of_pair, *pairs[row], tokenizer)
+        seen = attention_weights(model, source, source != PAD, target_in, kinds=["cross"])["cross"]  # (B, H, T, S) each
+        layers = [weights.float().cpu().numpy() for weights in (seen if layer is None else [seen[layer - 1]])]
+        for n, row in enumerate(rows):
+            found[row] = _align_words([weights[n] for weights in layers], head, *pairs[row], tokenizer)
     return found
 
 
-def _check(model: EncoderDecoder, layer: int | None, head: int | None) -> int:
-    """Return the number of the layer."""
+def _check(model: EncoderDecoder, layer: int | None, head: int | None) -> None:
     cross = [place for place in readable(model) if place.kind == "cross"]
     if not cross:
         raise UserError("this model has no cross-attention that can be read, so there are no alignments")
-    layer = max(1, len(cross) - 1) if layer is None else layer
-    if not 1 <= layer <= len(cross):
+    if layer is not None and not 1 <= layer <= len(cross):
         raise UserError(f"layer={layer}: the cross-attention of this model has the layers 1 to {len(cross)}")
-    if head is not None and not 1 <= head <= cross[layer - 1].heads:
-        raise UserError(f"head={head}: layer {layer} of this model has the heads 1 to {cross[layer - 1].heads}")
-    return layer
+    fewest = min(cross if layer is None else [cross[layer - 1]], key=lambda place: place.heads)
+    if head is not None and not 1 <= head <= fewest.heads:
+        raise UserError(f"head={head}: layer {fewest.layer} of this model has the heads 1 to {fewest.heads}")
 
 
-def _align_words(weights: np.ndarray, source: Tokens, target: Tokens, tokenizer: Tokenizer) -> Alignment:
-    """Align the words of a pair, given the weights (T, S) of its tokens."""
+def _align_words(
+    layers: Sequence[np.ndarray], head: int | None, source: Tokens, target: Tokens, tokenizer: Tokenizer
+) -> Alignment:
+    """Align the words of a pair, given for each layer the weights (H, T, S) of its tokens, and which head counts."""
     source = source[:-1]
     of_source, of_target = word_numbers(tokenizer, source, as_read=True), word_numbers(tokenizer, target)
     if not (of_source and of_target):
         return []
-    words = np.zeros((max(of_target) + 1, max(of_source) + 1))
-    for row, word in enumerate(of_target):
-        np.add.at(words[word], of_source, weights[row, : len(source)])
-    return [(int(best), word) for word, best in enumerate(words.argmax(axis=1))]
+    reads, writes = (np.equal.outer(numbers, range(max(numbers) + 1)) for numbers in (of_source, of_target))
+    words = [writes.T @ weights[:, : len(target), : len(source)] @ reads for weights in layers]  # (H, J, I) each
+    preferred = max(0, len(words) - 2)
+    best = max(range(len(words)), key=lambda layer: (_agreement(words[layer]), layer == preferred))
+    chosen = words[best].sum(axis=0) if head is None else words[best][head - 1]
+    return [(int(most), word) for word, most in enumerate(chosen.argmax(axis=1))]
+
+
+def _agreement(words: np.ndarray) -> float:
+    """Return how many pairs of heads align a word alike, in the mean over all words; 0 if there is one head."""
+    links = words.argmax(axis=2)  # (H, J)
+    alike = (links[:, None] == links).mean(axis=2)
+    return float(alike[np.triu_indices(len(links), 1)].mean()) if len(links) > 1 else 0.0
 
 
 def word_numbers(tokenizer: Tokenizer, tokens: Tokens, *, as_read: bool = False) -> list[int]:

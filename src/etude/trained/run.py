@@ -190,7 +190,7 @@ class TrainedRun:
             beam: how many hypotheses the search keeps; None: as many as the run's own.
             alignments: whether to align their words with those of the line; it goes with `n_best`.
             layer, head: whose cross-attention aligns them, counted from 1; by default the mean over the heads of the
-                last layer but one.
+                layer whose heads agree best with one another.
             decoding: further options of the search that are not to be the run's own: `alpha`, `max_len_offset`,
                 `batch_tokens` (`etude.decoding.beam.BeamSearch`).
 
