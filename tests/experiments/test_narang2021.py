@@ -1,6 +1,8 @@
 """Parameters and operations of Narang et al. 2021, Table 1: of the arms at the paper's sizes."""
 
+import math
 import os
+from collections import Counter
 from functools import cache
 from math import log
 from pathlib import Path
@@ -23,7 +25,7 @@ PIECES = 32128  # 32,000, 100 sentinels, and what makes them a multiple of 128
 @cache
 def measured(arm: str) -> tuple[dict, Size]:
     """The model's part of the config, and its size."""
-    sizes = ["scale=full", f"model.vocabulary={PIECES}", "tokenizer.vocab_size=32000"]
+    sizes = ["scale=full", f"model.vocabulary={PIECES}", "tokenizer.vocab_size=32000", "budget.context=512"]
     config = resolve(compose([f"experiment=narang2021/{arm}", *sizes]))
     return config["model"], measure_size(config)
 
@@ -67,7 +69,27 @@ def table() -> dict:
 def test_the_printed_numbers_are_those_of_the_table(table):
     for arm, row in STUDY.paper.arms.items():
         assert row["params_M"] == table[arm]["params_m"], arm
-        assert log(row["ppl"]) == pytest.approx(table[arm]["early"], abs=1e-4), arm
+        assert log(row["early"]) == pytest.approx(table[arm]["early"], abs=1e-4), arm
+        assert log(row["ppl"]) == pytest.approx(table[arm]["final"], abs=1e-4), arm
+        assert row["early_sd"] == table[arm]["early_sd"], arm
+
+
+def test_a_sign_is_asked_of_the_differences_that_the_paper_tells_apart(table):
+    """More than three standard deviations of the difference of two losses."""
+    base, asked = table["vanilla"], Counter()
+    for arm, row in table.items():
+        if abs(row["early"] - base["early"]) > 3 * math.sqrt(row["early_sd"] ** 2 + base["early_sd"] ** 2):
+            asked[row["early"] > base["early"]] += 1
+            assert is_large(arm), arm
+        else:
+            assert not is_large(arm), arm
+    assert asked == {True: 24, False: 7}
+
+
+def is_large(arm: str) -> bool:
+    row, base = STUDY.paper.arms[arm], STUDY.paper.arms[STUDY.baseline]
+    assert STUDY.criteria is not None
+    return STUDY.criteria.is_large(log(row["early"] / base["early"]), row["early_sd"], base["early_sd"])
 
 
 @pytest.mark.slow
