@@ -51,6 +51,7 @@ def differences(parts: set[str]) -> dict[str, list[str]]:
         metric = compared.study.metrics.get("ppl")
         for arm, difference in differences_of(compared, metric).items() if metric else ():
             changed = {*compared.study.arms[arm]} - {*compared.study.arms[references[arm]]}
+            changed -= {*compared.study.arms[compared.study.baseline]}  # which a leave-one-out goes back to
             keys = {override_key(word) for word in changed}
             brought = {f"{axis.group}={axis.default}" for axis in nested if axis.needs in changed}
             brought = {word for word in brought if override_key(word) not in keys}

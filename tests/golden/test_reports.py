@@ -21,6 +21,8 @@ EXPERIMENTS = Path(__file__).parents[2] / "experiments"
 RECORDED = {  # study, name of the recorded values -> what is reported of the study's record.csv
     ("axes", "pocket"): {"seed": "31"},
     ("families", "pocket"): {"seed": "11,12,13"},
+    ("gpt", "pocket_text"): {"seed": "11,12,13,14,15"},
+    ("gpt_together", "pocket_text"): {"seed": "21,22,23"},
     ("history", "pocket"): {"seed": "31,32,33"},
     ("history_time", "pocket"): {"seed": "31,32,33"},
     ("modern", "pocket"): {"seed": "31,32,33"},
