@@ -29,9 +29,7 @@ class Paper:
 
     source: str = ""  # which paper, and where in it
     test_set: str = ""  # the paper's test set
-    arms: dict[str, dict[str, float | None]] = field(
-        default_factory=dict
-    )  # arm -> ppl, bleu, params_M, ppl_sd: in nats
+    arms: dict[str, dict[str, float | None]] = field(default_factory=dict)  # arm -> ppl, ppl_sd (nats), bleu, params_M
     proportions: dict[str, float] = field(default_factory=dict)  # of the baseline's training, see `PROPORTIONS`
 
 
