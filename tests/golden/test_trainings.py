@@ -47,7 +47,7 @@ WAYS = {  # how it is trained and decoded
     "greedy": ["decoding=greedy"],
     "averaging": ["averaging.checkpoints=3", "averaging.every=15"],
     "ema": ["callbacks=ema", "callbacks.ema.decay=0.9"],
-    "best": ["callbacks=best_checkpoint", "budget.lr_factor=2.0"],
+    "best": ["callbacks=best_checkpoint", "callbacks.best_checkpoint.mode=max"],  # which is not the last
     "early": [
         "callbacks=early_stopping",
         *(f"callbacks.early_stopping.{key}" for key in ("patience=1", "min_delta=1")),

@@ -75,6 +75,16 @@ def test_a_value_that_needs_another_part_is_held_against_that_part_alone(folder:
     assert load_study("mine").reference("alignment-dot") == "base"
 
 
+def test_the_axes_of_a_shipped_study_have_the_parts_of_the_folder_where_the_user_stands_and_of_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here" / "conf" / "model" / "norm").mkdir(parents=True)
+    (tmp_path / "here" / "conf" / "model" / "norm" / "mine.yaml").write_text("_target_: torch.nn.Identity\n")
+    for folder, known in ((tmp_path / "here", True), (tmp_path, False)):
+        monkeypatch.chdir(folder)
+        assert ("norm-mine" in load_study("axes").arms) is known
+
+
 def test_one_axis_may_be_named(folder: Path) -> None:
     (folder / "study.yaml").write_text(
         yaml.safe_dump({"baseline": "base", "arms": {"base": []}, "each": ["model/norm", "model/init"]})

@@ -132,7 +132,7 @@ def load_study(name: str) -> Study:
     """
     folder = find_study(name)
     files = (folder / "study.yaml", folder / "paper.yaml")
-    return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()))
+    return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()), tuple(folders_of("conf")))
 
 
 def load_if_known(name: str) -> Study | None:
@@ -173,8 +173,8 @@ def _arm_of(name: str) -> list[str]:
 
 
 @cache
-def _read(folder: Path, changed: tuple[int, ...]) -> Study:
-    """Read the study in `folder`, cached until a modification time in `changed` differs."""
+def _read(folder: Path, changed: tuple[int, ...], _parts: tuple[Path, ...]) -> Study:
+    """Read the study in `folder`, cached while modification times and the folders of the parts, for `each`, are these."""
     file = folder / "study.yaml"
     content = read_yaml(file)
     check_keys(file, content, allowed=_KEYS)
