@@ -174,7 +174,7 @@ def _arm_of(name: str) -> list[str]:
 
 @cache
 def _read(folder: Path, changed: tuple[int, ...], _parts: tuple[Path, ...]) -> Study:
-    """Read the study in `folder`, cached while modification times and the folders of the parts, for `each`, are these."""
+    """Read the study in `folder`, cached while modification times and the folders of parts, for `each`, are these."""
     file = folder / "study.yaml"
     content = read_yaml(file)
     check_keys(file, content, allowed=_KEYS)
