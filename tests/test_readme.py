@@ -20,7 +20,8 @@ from etude.cli.verbs import VERBS
 from etude.config.check import check
 from etude.config.compose import compose
 from etude.search.sweep_file import planned_runs, sweep_overrides
-from etude.study.study import load_study, study_names
+from etude.study.study import find_study, load_study, study_names
+from etude.yaml_file import read_yaml
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -155,6 +156,8 @@ def cut_down(folder: Path, text: str) -> None:
         own = {"title": study.title, "baseline": study.baseline, "arms": arms, "columns": study.columns}
         if study.tune:
             own |= {"tune": {key: values[:2] for key, values in study.tune.items()}, "pilots": study.pilots[:1]}
+        if metrics := read_yaml(find_study(study.name) / "study.yaml").get("metrics"):
+            own |= {"metrics": metrics}
         (folder / study.name).mkdir(parents=True)
         (folder / study.name / "study.yaml").write_text(yaml.safe_dump(own, allow_unicode=True, sort_keys=False))
         if study.paper.arms:
