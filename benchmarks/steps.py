@@ -13,11 +13,16 @@ from etude.training.build import training_module
 LENGTH = 25  # tokens of a row
 
 
-def training_step(config: dict[str, Any], pieces: int, tokens: int, device: str = "cpu") -> Callable[[], object]:
-    """Build the model of a config for so many pieces, and return a step of its training on so many target tokens."""
+def training_step(
+    config: dict[str, Any], pieces: int, tokens: int, device: str = "cpu", length: int = LENGTH
+) -> Callable[[], object]:
+    """Build the model of a config for so many pieces, and return a step of its training on so many target tokens.
+
+    Rows have `length` tokens.
+    """
     module = training_module(config, build.model(config, pieces)).to(device).train()
     optimizer = module.make_optimizer(module.parameters())
-    batch = torch.randint(UNK + 1, pieces, (tokens // LENGTH, LENGTH), device=device)
+    batch = torch.randint(UNK + 1, pieces, (tokens // length, length), device=device)
     mask = torch.ones_like(batch, dtype=torch.bool)
 
     def step() -> None:  # whose loss is gone when the next one begins, as in a run

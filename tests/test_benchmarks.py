@@ -198,3 +198,14 @@ def test_what_measures_a_gpu_runs_on_a_processor_too() -> None:
     training, hours = r"[1-9]\d* target tokens/s", r"Table 3, 20 arms: [\d,.]+ hours a seed"
     for told in (training, hours, r"\d sentences of 25", r"[1-9]\d* steps/s"):
         assert re.search(told, said), said
+
+
+@pytest.mark.slow
+def test_a_profile_shares_a_steps_time_out_among_kinds_of_work() -> None:
+    small = ["--models", "base", "--scale=pocket", "--tokens=50", "--rounds=1"]
+    said = run("gpu.py", "--profile", "--device=cpu", *small)
+    shares = re.findall(r"^ +(\d+)%  ([a-z ]+)$", said, re.MULTILINE)
+    assert {kind for _, kind in shares} == {
+        *("attention", "products of matrices", "loss", "optimizer", "copies and types", "element by element")
+    }
+    assert sum(int(share) for share, _ in shares) == pytest.approx(100, abs=3)
