@@ -95,6 +95,12 @@ def test_which_weights_are_tested_is_part_of_a_run_and_not_of_its_training(corpu
     assert identify_training(before, "text") == identify_training(last, "text") == identify_training(best, "text")
 
 
+def test_with_a_profiler_a_run_has_a_training_of_its_own_to_report_on(corpus):
+    plain, profiled = (resolve(compose([*corpus, *typed])) for typed in ([], ["+trainer.profiler=simple"]))
+    assert identify(plain, "text") == identify(profiled, "text")
+    assert identify_training(plain, "text") != identify_training(profiled, "text")
+
+
 def test_runs_from_before_a_search_had_batches_of_its_own_are_the_same_runs(corpus):
     config = resolve(compose(corpus))
     text = fingerprints(config).all

@@ -14,7 +14,7 @@ from etude.config.parts import make
 from etude.config.resolve import as_written, resolve_valid, typed_overrides
 from etude.errors import UserError
 from etude.files import write_json, write_text
-from etude.store.identity import digest, identify, training_material
+from etude.store.identity import identify, identify_training, training_material
 from etude.store.lock import hold
 from etude.store.run_dir import RunDir
 from etude.store.stale import put_aside
@@ -128,10 +128,8 @@ def remove(directory: RunDir | TrainingDir) -> None:
 def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
     """Return the run's directory; unless it is finished, write config, overrides, fingerprints and training to it."""
     config = job.config
-    directory, decisive = run_dir(config, text.all), training_material(config, text.training)
-    if profiler := config["trainer"].get("profiler"):  # it reports on a training, so there must be one
-        decisive["profiler"] = profiler
-    training = TrainingDir(directory.runs_dir / FOLDER / digest(decisive))
+    directory = run_dir(config, text.all)
+    training = TrainingDir(directory.runs_dir / FOLDER / identify_training(config, text.training))
     if config["trainer"]["fast_dev_run"]:  # a debug run starts from scratch
         remove(directory)
         remove(training)
@@ -142,7 +140,7 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
         write_text(directory.text_file, f"{text.all}\n")
         directory.link_training(training.path.name)
         if not training.identity_file.is_file():
-            write_json(training.identity_file, decisive)
+            write_json(training.identity_file, training_material(config, text.training))
         write_text(directory.written_file, OmegaConf.to_yaml(OmegaConf.create(job.written)))
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(config)))
     return directory

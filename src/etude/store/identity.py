@@ -93,7 +93,8 @@ def training_material(config: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Return what decides the weights of a training; arguments as in `identify_training`."""
     sections = {key: value for key, value in material(config).items() if key not in _SCORE_ONLY}
     sections["budget"] = {key: v for key, v in sections.get("budget", {}).items() if f"budget.{key}" not in _SCORE_ONLY}
-    return sections | {"text": text}
+    profiler = (config.get("trainer") or {}).get("profiler")  # it reports on a training, so there must be one
+    return sections | {"text": text} | ({"profiler": profiler} if profiler else {})
 
 
 def find_copies(configs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
