@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from etude.errors import UserError
 from etude.report import report
@@ -34,6 +35,16 @@ def test_of_each_arm_the_runs_of_the_newest_text_are_shown_and_a_key_selects_the
     assert left_out(runs_dir, text="aa") == []
     with pytest.raises(UserError, match=r"no finished run has text=beef: text\.txt of a run holds"):
         report("heads", runs_dir, {"text": "beef"})
+
+
+def test_a_group_that_an_arms_part_brings_along_is_no_other_setting(runs_dir: Path, make_run: Make) -> None:
+    file = make_run("E1", bleu=30.0).config_file
+    config = yaml.safe_load(file.read_text())
+    config["choices"]["model/norm@model.position.norm"] = "rms"  # E1 changes model/position
+    file.write_text(yaml.safe_dump(config))
+    make_run("base", bleu=20.0)
+    assert scores(runs_dir) == {"base": "20.0", "E1": "30.0"}
+    assert left_out(runs_dir) == []
 
 
 def edit(runs_dir: Path, heads: str) -> None:

@@ -69,8 +69,9 @@ def _choices(run: Run) -> frozenset[tuple[str, str]]:
 
 
 def _is_within(name: str, changed: Collection[str]) -> bool:
-    """Return whether a config group or key is one of those that arms change, or within one."""
-    return any(f"{name.replace('.', '/')}/".startswith(f"{one.replace('.', '/')}/") for one in changed)
+    """Return whether a config group or key is one of those that arms change, or within one; GROUP@PLACE is in PLACE."""
+    place = (name.partition("@")[2] or name).replace(".", "/")
+    return any(f"{place}/".startswith(f"{one.replace('.', '/')}/") for one in changed)
 
 
 def by_setting(runs: Iterable[Run]) -> list[list[Run]]:
