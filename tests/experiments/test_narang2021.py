@@ -18,7 +18,7 @@ from etude.study.study import load_study
 from etude.tasks.size import Size, measure_size
 from etude.yaml_file import read_yaml
 
-STUDY = load_study("narang2021")
+STUDY, TRANSLATION = load_study("narang2021"), load_study("narang2021_translation")
 PIECES = 32128  # 32,000, 100 sentinels, and what makes them a multiple of 128
 
 
@@ -47,7 +47,13 @@ def trillions(arm: str) -> float:
 
 
 def test_every_arm_has_a_printed_row():
-    assert set(STUDY.paper.arms) == set(STUDY.arms)
+    assert set(STUDY.paper.arms) == set(STUDY.arms) == set(TRANSLATION.paper.arms)
+
+
+def test_on_translation_an_arm_changes_what_it_changes_in_pretraining():
+    for arm, words in STUDY.arms.items():
+        changed = {*words} ^ {*STUDY.arms[STUDY.baseline]}
+        assert {*TRANSLATION.arms[arm]} ^ {*TRANSLATION.arms[TRANSLATION.baseline]} == changed, arm
 
 
 @pytest.mark.parametrize("arm", STUDY.arms)
@@ -72,6 +78,8 @@ def test_the_printed_numbers_are_those_of_the_table(table):
         assert log(row["early"]) == pytest.approx(table[arm]["early"], abs=1e-4), arm
         assert log(row["ppl"]) == pytest.approx(table[arm]["final"], abs=1e-4), arm
         assert row["early_sd"] == table[arm]["early_sd"], arm
+        assert row["speed"] == table[arm]["steps_per_s"], arm
+        assert TRANSLATION.paper.arms[arm]["bleu"] == table[arm]["wmt_en_de"], arm
 
 
 def test_a_sign_is_asked_of_the_differences_that_the_paper_tells_apart(table):
@@ -89,7 +97,7 @@ def test_a_sign_is_asked_of_the_differences_that_the_paper_tells_apart(table):
 def is_large(arm: str) -> bool:
     row, base = STUDY.paper.arms[arm], STUDY.paper.arms[STUDY.baseline]
     assert STUDY.criteria is not None
-    return STUDY.criteria.is_large(log(row["early"] / base["early"]), row["early_sd"], base["early_sd"])
+    return abs(log(row["early"] / base["early"])) > STUDY.criteria.threshold(row["early_sd"], base["early_sd"])
 
 
 @pytest.mark.slow

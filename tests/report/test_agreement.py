@@ -55,7 +55,9 @@ def test_a_difference_is_large_by_the_deviations_that_the_paper_prints(printed: 
     folder.joinpath("paper.yaml").write_text(yaml.safe_dump({"arms": rows}))
     for arm in PAPER:
         make_run(arm, ppl=2.0)
-    assert {arm for arm, point in found(printed).points.items() if point.large} == {"A1"}
+    points = found(printed).points
+    assert {arm for arm, point in points.items() if point.large} == {"A1"}
+    assert points["A1"].paper_range == pytest.approx((math.log(6 / 5) - 0.15, math.log(6 / 5) + 0.15))
     del rows["E1"]["ppl_sd"]
     folder.joinpath("paper.yaml").write_text(yaml.safe_dump({"arms": rows}))
     with pytest.raises(UserError, match=r"agreement\.deviations: paper\.yaml lacks ppl_sd of E1"):
@@ -84,7 +86,7 @@ def test_points_are_differences_of_logarithms_with_the_papers_rounding(printed: 
         make_run(arm, ppl=ppl)
     point = found(printed).points["A1"]
     assert (point.paper, point.ours) == (pytest.approx(math.log(6 / 5)), pytest.approx(math.log(2.1 / 2)))
-    assert point.rounding == pytest.approx((math.log(5.995 / 5.005), math.log(6.005 / 4.995)))
+    assert point.paper_range == pytest.approx((math.log(5.995 / 5.005), math.log(6.005 / 4.995)))
 
 
 def test_the_line_is_that_of_least_squares(printed: Path, make_run: Make) -> None:

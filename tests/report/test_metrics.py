@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from etude.cli.status import main as status
-from etude.report import report, results
+from etude.report import make_report, report, results, results_of_csv
 from etude.report.comparison import Compared
 from etude.report.render.html.data import data
 from etude.report.statistics import Scores, moderate, moderated_test
@@ -144,6 +144,20 @@ def test_the_frame_has_a_column_for_each_metric(measured: Path) -> None:
     assert (row["test_chrf"], row["test_ter"], row["test_exact"]) == (60.0, 40.0, 0.06)
     assert row["test_chrf_signature"] == "nc:6"
     assert "test_bleu" not in row
+
+
+def test_one_number_of_a_result_divided_by_another_is_a_metric_and_comes_back_from_a_csv(
+    runs_dir: Path, make_run: Make
+) -> None:
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    speed = {"ppl": {}, "speed": {"key": "tokens/seconds", "label": "tok/s"}}
+    file.write_text(file.read_text() + yaml.safe_dump({"metrics": speed}, sort_keys=False))
+    make_run("base", 1, tokens=3000, seconds=2.0)
+    make_run("A1", 1, tokens=3000, seconds=4.0)
+    made = report("heads", runs_dir, {})
+    assert [arm.means["speed"].value for arm in made.compared.arms if arm.runs] == [1500.0, 750.0]
+    results("heads", runs_dir).frame().to_csv("runs.csv", index=False)
+    assert make_report(results_of_csv("runs.csv", "heads")).markdown() == made.markdown()
 
 
 def test_status_shows_the_metrics_of_the_study(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -150,10 +150,14 @@ def _agreement(study: Study, found: Mapping[str, Against]) -> Agreement | None:
         if not theirs or arm == study.baseline or study.reference(arm) != study.baseline:
             continue
         deviations = ((printed[name] or {}).get(f"{lead.name}_sd") for name in (arm, study.baseline))
-        large = study.criteria.is_large(log(theirs / base), *deviations)
+        threshold = study.criteria.threshold(*deviations)
+        large = abs(paper := log(theirs / base)) > threshold
         if arm in found and lead.name in found[arm].differences:
             half = 0.5 * 10**-lead.digits  # of the last digit that the paper prints
-            points[arm] = _point(arm, theirs, base, half, large, found[arm].differences[lead.name], study.criteria)
+            span = st.Interval(log((theirs - half) / (base + half)), log((theirs + half) / (base - half)))
+            if study.criteria.deviations is not None:
+                span = st.Interval(paper - threshold, paper + threshold)
+            points[arm] = _point(arm, paper, span, large, found[arm].differences[lead.name], study.criteria)
         else:
             missing[arm] = large
     if not points:
@@ -162,13 +166,10 @@ def _agreement(study: Study, found: Mapping[str, Against]) -> Agreement | None:
     return Agreement(study.criteria, points, missing, line)
 
 
-def _point(
-    arm: str, theirs: float, base: float, half: float, large: bool, held: Difference, criteria: Criteria
-) -> Point:
-    paper, ours = log(theirs / base), held.test.difference
-    rounding = st.Interval(log((theirs - half) / (base + half)), log((theirs + half) / (base - half)))
+def _point(arm: str, paper: float, span: st.Interval, large: bool, held: Difference, criteria: Criteria) -> Point:
+    ours = held.test.difference
     agrees = ours * paper > 0 if large else abs(ours) < criteria.margin
-    return Point(arm, paper, ours, rounding, held.test.interval, large, agrees, agrees if large else held.tied)
+    return Point(arm, paper, ours, span, held.test.interval, large, agrees, agrees if large else held.tied)
 
 
 def _not_compared(reasons: Mapping[str, Sequence[str]]) -> list[str]:

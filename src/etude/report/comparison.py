@@ -117,12 +117,12 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Point:
-    """An arm's difference from the baseline in ln PPL (nats per token), the paper's and ours."""
+    """An arm's difference from the baseline in nats per token, the paper's and ours."""
 
     arm: str
     paper: float
     ours: float  # the mean over seeds
-    rounding: st.Interval  # the range of the paper's difference, given that its numbers are rounded
+    paper_range: st.Interval  # of the paper's difference: what it may have been before rounding, or `deviations` of it
     interval: st.Interval | None  # the confidence interval of `ours`
     large: bool  # whether the paper's difference is large enough for its sign to count; if not, it is a tie
     agrees: bool  # large: whether ours has the same sign; tie: whether ours is within the margin

@@ -85,7 +85,7 @@ def _row(study: Study, run: Run, keys: Sequence[str]) -> dict[str, Any]:
 
 def _result_columns(metrics: Mapping[str, Metric]) -> tuple[Names, Names]:
     """Return the columns of numbers, and those of words, with their keys in a result."""
-    numbers = (*(metric.key for metric in metrics.values()), *_FURTHER_NUMBERS, *_COSTS)
+    numbers = (*(key for metric in metrics.values() for key in metric.parts), *_FURTHER_NUMBERS, *_COSTS)
     texts = (*(metric.signature for metric in metrics.values() if metric.signature), *_TEXTS)
     return {key.replace(".", "_"): key for key in numbers}, {key.replace(".", "_"): key for key in texts}
 
@@ -151,7 +151,7 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     """
     header, rows = read_cells(file)
     numbers, texts = _result_columns(metrics)
-    columns = {metric.key.replace(".", "_"): metric for metric in metrics.values()}
+    columns = {key.replace(".", "_"): metric for metric in metrics.values() for key in metric.parts}
     single = read_yaml(find_file("conf", "train.yaml")).keys() - _OF_THE_RUN
     for column in ("arm", "seed"):
         if column not in header:
@@ -241,7 +241,7 @@ def _result(
     if not any(row.get(column) for column in metrics) and "diverged" not in found:
         raise UserError(f"{place}: no number of {', '.join(metrics)}: give one, or leave the line out")
     for column, metric in metrics.items():
-        if row.get(column) and not math.isfinite(value_at(found, metric.key)):
+        if row.get(column) and not math.isfinite(value_at(found, numbers[column])):
             found.setdefault("diverged", f"its {metric.label} is {row[column]}")
     if "results_version" in row:  # that of a run which today's code may not reproduce is none
         same = row.get("code", "same") == "same" and row["results_version"]

@@ -45,10 +45,9 @@ class Criteria:
     large: float | None = None
     deviations: float | None = None
 
-    def is_large(self, difference: float, *deviations: float | None) -> bool:
-        """Return whether a difference in the paper is large, given the deviations that it prints of both losses."""
-        large = self.large if self.large is not None else (self.deviations or 0) * hypot(*(d or 0 for d in deviations))
-        return abs(difference) > large
+    def threshold(self, *deviations: float | None) -> float:
+        """Return the nats above which a difference in the paper is large, given both deviations that it prints."""
+        return self.large if self.large is not None else (self.deviations or 0) * hypot(*(d or 0 for d in deviations))
 
     @property
     def meaning(self) -> str:

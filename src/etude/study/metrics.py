@@ -15,7 +15,7 @@ class Metric:
     """One metric, as declared under `metrics` in a study.yaml."""
 
     name: str  # its key in paper.yaml
-    key: str  # the dotted key of its score in a result
+    key: str  # the dotted key of its score in a result; steps/seconds: one number of it divided by another
     label: str  # the header of its column
     better: str = "higher"  # or "lower"
     scale: str = "linear"  # "log": logarithms are compared and tested (perplexity in nats)
@@ -38,6 +38,11 @@ class Metric:
     def compared_digits(self) -> int:
         """The decimal places of a difference in a table."""
         return 3 if self.is_log else self.digits
+
+    @property
+    def parts(self) -> list[str]:
+        """The dotted keys of the numbers in a result that it is made of."""
+        return self.key.split("/")
 
     @property
     def scorer(self) -> str:
@@ -124,7 +129,7 @@ def _read_metric(place: str, name: Any, settings: Any) -> Metric:
     known = _KNOWN.get(name)
     base = known if known and settings.get("key", known.key) == known.key else None
     key = settings.get("key", f"test.{name}")
-    plain = base or Metric(name, key, name, signature=f"{key}_signature")
+    plain = base or Metric(name, key, name, signature="" if "/" in key else f"{key}_signature")
     made = Metric(**{**plain.__dict__, **settings})
     if made.sentences and (made.is_log or made.key != DEFAULT["bleu"].key):
         raise UserError(

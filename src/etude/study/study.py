@@ -234,7 +234,13 @@ def value_at(config: Mapping[str, Any], key: str) -> Any:
 
 
 def number_at(result: Mapping[str, Any], key: str) -> float | None:
-    """Return the number under a dotted key of `result`; None if there is none."""
+    """Return the number under a dotted key of `result`; None if there is none.
+
+    Of `key/key`, it is one number divided by the other.
+    """
+    if "/" in key:
+        first, second = (number_at(result, part) for part in key.split("/", 1))
+        return None if first is None or not second else first / second
     value = value_at(result, key)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 

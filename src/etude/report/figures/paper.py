@@ -52,7 +52,7 @@ def agreement(compared: Compared) -> Figure | None:
     if not compared.agreement:
         return None
     criteria, points = compared.agreement.criteria, [*compared.agreement.points.values()]
-    across = extent([end for point in points for end in (point.paper, *point.rounding)] or [0.0])
+    across = extent([end for point in points for end in (point.paper, *point.paper_range)] or [0.0])
     up = extent([-criteria.margin, criteria.margin, *(e for p in points for e in (p.ours, *(p.interval or ())))])
     line = compared.agreement.line
     correlation = ""
@@ -62,7 +62,9 @@ def agreement(compared: Compared) -> Figure | None:
         correlation = f"Pearson’s r = {format_fixed(line.r, 2)}{of_r}, slope {slope}, with intervals of 95 %."
     band = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": -criteria.margin, "y1": criteria.margin}
     diagonal = {"type": "line", "x0": across[0], "y0": across[0], "x1": across[1], "y1": across[1], "layer": "below"}
-    title = "difference in ln PPL in the paper, nats a token"
+    label = compared.study.lead.compared_label
+    title = f"difference in {label} in the paper, nats a token"
+    of_theirs = "the rounding of the paper’s two digits" if criteria.deviations is None else criteria.meaning
     layout: Layout = {
         "height": 480,
         "showlegend": True,
@@ -78,8 +80,7 @@ def agreement(compared: Compared) -> Figure | None:
         correlation,
         "On the dashed diagonal an arm costs as much here as in the paper.",
         f"Shaded: within {criteria.margin:g} nats of the baseline, where a tie counts as one; open marks are ties in "
-        f"the paper (within {criteria.meaning}). Bars: the rounding of the paper’s two digits; of ours, 95 % over "
-        "seeds where there are several.",
+        f"the paper (within {criteria.meaning}). Bars: {of_theirs}; of ours, 95 % over seeds where there are several.",
     ]
     several = compared.several_seeds
     return Figure(
@@ -88,15 +89,15 @@ def agreement(compared: Compared) -> Figure | None:
             _trace([point for point in points if not point.large], "tie in the paper", "circle-open"),
         ],
         layout,
-        f"Difference from {compared.baseline.arm} in ln PPL of {len(points)} arms, the paper’s against ours. "
+        f"Difference from {compared.baseline.arm} in {label} of {len(points)} arms, the paper’s against ours. "
         f"{correlation}",
         " ".join(filter(None, told)),
-        ["arm", "paper", "before rounding", "ours", "95 % interval", "counts as", "agrees"],
+        ["arm", "paper", "its range", "ours", "95 % interval", "counts as", "agrees"],
         [
             [
                 point.arm,
                 format_known(point.paper, 3, sign=True),
-                format_ends(point.rounding, 3),
+                format_ends(point.paper_range, 3),
                 format_known(point.ours, 3, sign=True),
                 format_ends(point.interval, 3),
                 "sign" if point.large else "tie",
@@ -116,7 +117,7 @@ def _trace(points: list[Point], name: str, symbol: str) -> dict[str, object]:
         ours,
         symbol,
         name=name,
-        error_x=error_bars(theirs, [point.rounding for point in points]),
+        error_x=error_bars(theirs, [point.paper_range for point in points]),
         error_y=error_bars(ours, [point.interval for point in points]),
         hovertemplate="%{customdata}: paper %{x:+.3f}, ours %{y:+.3f} nats<extra></extra>",
     )

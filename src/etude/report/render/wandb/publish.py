@@ -124,7 +124,7 @@ def _build_report(made: Report, *, entity: str, project: str) -> "WandbReport":
     ]
     shown = {
         metric.key.replace(".", "/"): metric.label  # the name in the run's summary at W&B
-        for metric in [metric for metric in metrics if not metric.is_log] or [compared.study.headline]
+        for metric in [one for one in metrics if not one.is_log and len(one.parts) == 1] or [compared.study.headline]
     }
     bars = [
         wr.BarPlot(
