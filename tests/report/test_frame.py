@@ -148,6 +148,19 @@ def test_runs_that_share_their_trainings_share_them_in_a_csv_too(runs_dir: Path,
     )
 
 
+def test_arms_that_a_csv_cannot_tell_apart_are_no_copies_where_their_trainings_differ(
+    runs_dir: Path, make_run: Make
+) -> None:
+    make_run("base")
+    make_run("A1", changed={"model": {"heads": 1, "part": {"_target_": "one.Class"}}})
+    make_run("A2", changed={"model": {"heads": 1, "part": {"_target_": "another.Class"}}})
+    results_command(["heads", "--csv", "runs.csv"])
+    rows = pd.read_csv("runs.csv")
+    assert "same run" not in report("heads", runs_dir, {}).markdown()
+    rows.drop(columns="model.part").to_csv("less.csv", index=False)
+    assert "same run" not in make_report(results_of_csv("less.csv", "heads")).markdown()
+
+
 FOREIGN = """\
 arm,seed,test_loss,host
 small,1,3.30,a

@@ -174,7 +174,8 @@ def _on_copies(compared: Compared) -> list[str]:
     """List the arms that are the same run as the baseline, or as another arm."""
     base = compared.baseline
     told = [arm for arm in (base, *compared.arms) if arm.runs and arm.runs[0].code]  # of another trainer, none is known
-    configs = {"the baseline" if arm.arm == base.arm else arm.arm: arm.runs[0].config for arm in told}
+    of_run = {arm.arm: arm.runs[0].config | {"trained_as": arm.runs[0].trained_as} for arm in told}  # a CSV tells less
+    configs = {"the baseline" if name == base.arm else name: config for name, config in of_run.items()}
     return [f"Arms that are the same run as {one}: {', '.join(rest)}." for one, rest in find_copies(configs).items()]
 
 

@@ -52,7 +52,7 @@ def agreement(compared: Compared) -> Figure | None:
     if not compared.agreement:
         return None
     criteria, points = compared.agreement.criteria, [*compared.agreement.points.values()]
-    across = extent([end for point in points for end in (point.paper, *point.paper_range)] or [0.0])
+    across = extent([point.paper for point in points] or [0.0])  # a bar may be longer than all differences
     up = extent([-criteria.margin, criteria.margin, *(e for p in points for e in (p.ours, *(p.interval or ())))])
     line = compared.agreement.line
     correlation = ""
