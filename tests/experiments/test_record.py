@@ -89,8 +89,9 @@ def test_a_table_of_a_document_is_that_of_its_record(claim: Claim) -> None:
         for metric in compared.study.metrics.values():
             if metric.label in row:
                 assert row[metric.label].split(" ± ")[0] == f"{arm.means[metric.name].value:.{metric.digits}f}"
-        if "Δ ln PPL" in row:
-            assert row["Δ ln PPL"] == (_told(arm.against.differences["ppl"]) if arm.against else "")
+            if f"Δ {metric.compared_label}" in row:
+                told = _told(arm.against.differences[metric.name]) if arm.against else ""
+                assert row[f"Δ {metric.compared_label}"] == told
 
 
 def _told(found: Difference) -> str:
@@ -109,6 +110,17 @@ def test_what_is_said_of_the_agreement_with_the_paper_is_that_of_the_record(clai
     words = "each significant" if significant == large else f"{significant} of them significant"
     assert f"Signs {right} of {large}, {words}" in told
     assert f"ties {compared.agreement.ties[0]} of 7 shown" in told
+    assert f"ρ = {rho:.2f}" in told
+
+
+@pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.study == "narang2021"], ids=str)
+def test_the_signs_of_the_second_papers_table_are_those_of_the_record(claim: Claim) -> None:
+    compared = claim.compared()
+    assert compared.agreement
+    points, rho = compared.agreement.points.values(), compared.ranks["early"].spearman.value
+    right = {side: [p.agrees for p in points if p.large and (p.paper < 0) == (side < 0)] for side in (-1, 1)}
+    told = " ".join(claim.below.split("|")[0].split())
+    assert f"better {sum(right[-1])} of {len(right[-1])}, worse {sum(right[1])} of {len(right[1])}" in told
     assert f"ρ = {rho:.2f}" in told
 
 
