@@ -224,7 +224,7 @@ class SweepFileSweeper(_LaunchingSweeper):
         if type(self.confirm) is not int or self.confirm < 1:
             raise UserError(f"confirm={self.confirm}: it must be a whole number, 1 or more")
         best = best_trials(search, study.trials, self.confirm)
-        done = self._launch(confirming_runs(search, best, int(self.config.seed)), 0)
+        done = self._launch(confirming_runs(search, best, study.trials, int(self.config.seed)), 0)
         runs_dir = Path(self.config.runs_dir).expanduser().absolute()
         places = [Path(str(job.working_dir)).absolute().relative_to(runs_dir) for job in done]
         note_confirmation(study, best, places)

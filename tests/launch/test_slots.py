@@ -13,11 +13,13 @@ import pytest
 from filelock import FileLock
 
 from etude.errors import UserError
+from etude.launch.job import Job
 from etude.launch.resources import Slots
 from etude.launch.slots import run_side_by_side
 from etude.launch.sweep import SweepFailed, jobs_of
 from etude.store.lock import Busy
 from etude.store.run_dir import RunDir
+from etude.store.run_state import State, StoppedBySearch
 
 Make = Callable[..., RunDir]
 Programs = Callable[[dict[str, str]], Callable[[RunDir], Sequence[str]]]
@@ -219,6 +221,49 @@ def test_a_run_on_several_workers_waits_until_they_are_free(make_run: Make, prog
     run_side_by_side(runs, Slots(workers=2), cost=by_layers, command=command)
     began, ended = zip(*(map(float, run.log_file.read_text().split()) for run in runs), strict=True)
     assert max(ended[:2]) < began[2] < ended[2] < began[3]
+
+
+class Further:
+    """A source of one run."""
+
+    def __init__(self, run: RunDir) -> None:
+        self.left = [(run, "trial 0")]
+
+    def more(self, room: int) -> list[tuple[RunDir, str]]:
+        given, self.left = self.left, []
+        return given
+
+    def watch(self) -> None:
+        pass
+
+    def figures(self) -> dict[RunDir, dict[str, str]]:
+        return {}
+
+    def ended(self, run: RunDir, state: State, reason: str) -> None:
+        assert state is State.FAILED
+
+
+def test_a_run_of_a_search_is_tried_again_as_often_as_any(make_run: Make, programs: Programs) -> None:
+    run = make_run("A1")
+    command = programs(
+        {"A1": "import pathlib, sys; pathlib.Path(sys.argv[1], 'tried').open('a').write('x'); sys.exit(1)"}
+    )
+    with pytest.raises(SweepFailed, match="attempt 3"):
+        run_side_by_side([], Slots(workers=1), retries=2, command=command, source=Further(run))
+    assert (run.path / "tried").read_text() == "xxx"
+
+
+def test_a_run_of_a_search_that_asks_for_too_much_ends_it_with_a_sentence(make_run: Make) -> None:
+    with pytest.raises(UserError, match=r"A1 seed 1 trial 0 asks for trainer\.devices=2, and there is 1 worker"):
+        run_side_by_side([], Slots(workers=1), source=Further(make_run("A1", devices=2)))
+
+
+def test_a_run_that_the_search_wants_further_meanwhile_has_paused_and_not_failed(make_run: Make) -> None:
+    job = Job(make_run("A1"))
+    job.start(lambda run: [sys.executable, "-c", f"raise SystemExit({StoppedBySearch.exit_status})"], 1)
+    while job.state is State.RUNNING:
+        job.poll()
+    assert job.state is State.PAUSED
 
 
 def test_a_run_that_asks_for_too_much_is_refused_before_anything_starts(make_run: Make) -> None:

@@ -21,14 +21,18 @@ from etude.launch.sweep import SweepFailed
 from etude.paths import shipped
 from etude.store.lock import Busy
 from etude.store.run_dir import RunDir
+from etude.store.run_state import State
 
 submitit = pytest.importorskip("submitit", reason="needs submitit: pip install 'etude[slurm]'")
+
+from submitit.core import utils  # noqa: E402
 
 import etude.launch.remote  # noqa: E402
 import etude.launch.slurm  # noqa: E402
 import etude.launch.slurm_queue  # noqa: E402
 from etude.launch.interrupts import Interrupts  # noqa: E402
 from etude.launch.job import Job  # noqa: E402
+from etude.launch.remote import Outcome  # noqa: E402
 from etude.launch.slurm import SubmititLauncher, run_as_jobs  # noqa: E402
 from etude.launch.slurm_queue import Queue  # noqa: E402
 from etude.launch.sweep import run_all  # noqa: E402
@@ -385,6 +389,18 @@ def test_a_run_whose_job_is_in_the_queue_is_not_submitted_again(
         "in the queue already: 1 jobs; scancel 4700_0 ends them",  # the rest of the array may be another sweep's
         "submitted 2 jobs; scancel 4701 ends them",
     ]
+
+
+def test_a_run_whose_job_has_its_result_is_submitted_again_though_the_job_is_in_the_queue_yet(
+    make_run: Make, where: Where, slurm: Path
+) -> None:
+    """A search lets a run go on as soon as that has paused; the script around it ends a moment later."""
+    run = make_run("A1")
+    first = submit([Job(run)], **where("slurm"))
+    [task] = first.tasks
+    utils.cloudpickle_dump(("success", Outcome(0.0, 1.0, "", State.PAUSED)), task.paths.result_pickle)
+    submit([Job(run)], **where("slurm"))
+    assert len(scripts(slurm)) == 2
 
 
 def test_runs_in_the_queue_that_share_a_training_are_not_left_out(

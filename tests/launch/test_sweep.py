@@ -141,6 +141,16 @@ def test_a_source_is_asked_as_soon_as_there_is_room_and_told_how_each_run_ends(m
     assert {arm_of(job): job.state for job in jobs} == {"A1": finished, "A2": pruned, "A3": finished}
 
 
+def test_a_source_is_told_of_a_run_that_stands_where_it_is_to_stop(make_run: Make) -> None:
+    """Its job went on when the sweep was interrupted, or another process trained it meanwhile."""
+    run = make_run("A1")
+    write_stop(run, Stop(400, State.PRUNED))
+    write_json(run.progress_file, {"step": 400, "max_steps": 4000})
+    launcher, source = Elsewhere(), Asked(run)
+    run_all([], launcher, source=source, at_once=1)
+    assert (launcher.launched, source.told) == ([], [("A1", State.PRUNED)])
+
+
 def test_a_run_that_another_process_has_paused_is_not_started_again(make_run: Make) -> None:
     job = Job(make_run("A1"))
     write_stop(job.run_dir, Stop(400, State.PAUSED))

@@ -2,12 +2,14 @@ import re
 from pathlib import Path
 
 import pytest
+from optuna.distributions import IntDistribution
 from tests.search.world import World, carry_out, loss, search
 
 from etude.cli.report import main
 from etude.errors import UserError
 from etude.report.searched import read_search
 from etude.search.confirm import best_trials, confirming_runs, note_confirmation
+from etude.search.search import Dimension
 from etude.store.run_state import State
 
 
@@ -16,10 +18,27 @@ def test_the_best_trials_and_the_baseline_are_trained_on_seeds_that_the_search_h
     study = carry_out(what, World(tmp_path)).journal.study
     best = best_trials(what, study.trials, 2)
     assert best[0].value == study.best_value
-    runs = confirming_runs(what, best, default_seed=1)
+    runs = confirming_runs(what, best, [], default_seed=1)
     assert [run[-1] for run in runs] == ["seed=5", "seed=6", "seed=7"] * 3
     assert runs[0] == ["fixed=1", "seed=5"]
     assert runs[3] == ["fixed=1", *best[0].user_attrs["overrides"], "seed=5"]
+
+
+def test_what_confirms_is_each_draw_once_on_seeds_that_none_of_its_runs_had(tmp_path: Path) -> None:
+    seeds = Dimension(IntDistribution(1, 3), "1 to 3")
+    what = search(space={"k": Dimension(IntDistribution(1, 2), "1 to 2"), "seed": seeds})
+    study = carry_out(what, World(tmp_path)).journal.study
+    best = best_trials(what, study.trials, 3)
+    runs = confirming_runs(what, best, study.trials, default_seed=1)
+    assert [run for run in runs if run[-1] == "seed=4"] == [["fixed=1", *k, "seed=4"] for k in ([], ["k=1"], ["k=2"])]
+    assert {run[-1] for run in runs} == {"seed=4", "seed=5", "seed=6"}
+
+
+def test_a_trial_that_breaks_a_constraint_is_not_confirmed(tmp_path: Path) -> None:
+    what = search(constraints={"test.loss": -1})
+    trials = carry_out(what, World(tmp_path)).journal.trials()
+    with pytest.raises(UserError, match="no trial is finished yet, or none keeps to the constraints"):
+        best_trials(what, trials, 3)
 
 
 def test_a_search_without_a_finished_trial_has_nothing_to_confirm() -> None:
@@ -31,7 +50,7 @@ def test_a_report_tells_selection_and_confirmation_apart(tmp_path: Path) -> None
     world, what = World(tmp_path), search()
     engine = carry_out(what, world)
     best = best_trials(what, engine.journal.trials(), 1)
-    runs = world.freeze(confirming_runs(what, best, default_seed=1))
+    runs = world.freeze(confirming_runs(what, best, [], default_seed=1))
     for run in runs:
         assert world.train(run) is State.FINISHED
     note_confirmation(engine.journal.study, best, [run.path.relative_to(world.runs_dir) for run in runs])
@@ -50,7 +69,7 @@ def test_the_page_of_a_search_shows_its_confirmation_too(tmp_path: Path) -> None
     world, what = World(tmp_path, score), search(n_trials=4)
     engine = carry_out(what, world)
     best = best_trials(what, engine.journal.trials(), 1)
-    runs = world.freeze(confirming_runs(what, best, default_seed=1))
+    runs = world.freeze(confirming_runs(what, best, [], default_seed=1))
     for run in runs:
         world.train(run)
     page = tmp_path / "page.html"

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from math import inf, nan
 from pathlib import Path
 
 import optuna
@@ -13,6 +14,7 @@ from etude.search.ask import seed_of_trial
 from etude.search.engine import Engine
 from etude.search.objective import Objective
 from etude.search.search import Dimension, Promotion
+from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
@@ -143,6 +145,65 @@ def test_a_trial_of_several_seeds_is_their_mean(tmp_path: Path) -> None:
     for trial in engine.journal.trials():
         assert trial.value == pytest.approx(3 + trial.params["x"])
         assert [*trial.intermediate_values] == [0, 1, 2]
+
+
+def test_two_processes_train_each_seed_of_a_trial_once(tmp_path: Path) -> None:
+    world = World(tmp_path, lambda words: int(words["seed"]))
+    one, other = (Engine(search(seeds=(1, 2, 6), n_trials=1), world.runs_dir, "single", world.freeze) for _ in range(2))
+    trained = []
+    while [run for run, _ in one.more(1)]:
+        [(run, _)] = other.more(1)  # the same run, which the other process finds taken
+        trained.append(world.train(run) and run)
+        for engine in (one, other):
+            engine.ended(run, State.FINISHED)
+    [trial] = one.journal.trials()
+    assert (trial.value, trial.intermediate_values) == (3, {0: 1, 1: 2, 2: 6})
+    assert len({*trained}) == len(trained) == 3
+
+
+def test_a_search_that_was_killed_before_it_noted_the_mean_of_the_seeds_notes_it(tmp_path: Path) -> None:
+    world, what = World(tmp_path, lambda words: int(words["seed"])), search(seeds=(1, 2, 6), n_trials=1)
+    path = carry_out(what, world).journal.path
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))  # without the end of the trial
+    [trial] = carry_out(what, world).journal.trials()
+    assert (trial.state, trial.value) == (TrialState.COMPLETE, 3)
+
+
+def test_a_trial_that_diverged_keeps_to_no_constraint(tmp_path: Path) -> None:
+    class Diverging(World):
+        def train(self, run: RunDir) -> State:
+            super().train(run)
+            run.write_result({"valid": {"loss": nan}, "test": {"loss": nan}, "diverged": "its loss is nan"})
+            return State.DIVERGED
+
+    engine = carry_out(search(constraints={"test.loss": 20}, n_trials=1), Diverging(tmp_path))
+    [trial] = engine.journal.trials()
+    assert (trial.state, trial.values) == (TrialState.COMPLETE, [inf])
+    assert [value for key, value in trial.system_attrs.items() if key.startswith("constraints:")] == [inf]
+
+
+def test_a_run_that_was_finished_before_keeps_its_checkpoint_when_its_trial_is_pruned(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    what = search(n_trials=1, stopping=Above(-1e9))
+    first = Engine(what, world.runs_dir, "single", world.freeze)
+    [(run, _)] = first.more(1)
+    first.journal.path.unlink()
+    checkpoint = run.own_training.checkpoint
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.touch()
+    assert world.train(run) is State.FINISHED
+    engine = carry_out(what, world)
+    assert [trial.state for trial in engine.journal.trials()] == [TrialState.PRUNED]
+    assert checkpoint.exists()
+
+
+def test_of_each_objective_the_best_validation_counts_by_its_own_direction(tmp_path: Path) -> None:
+    both = (Objective("valid.loss"), Objective("valid_loss", maximize=True))
+    random = {"sampler": lambda seed: optuna.samplers.RandomSampler(seed=seed), "n_trials": 1}
+    [trial] = carry_out(search(objectives=both, best_of_curve=True, **random), World(tmp_path)).journal.trials()
+    last = trial.values[0]
+    assert trial.values[1] == pytest.approx(last + (STEPS - EVERY) / 10)
 
 
 def test_a_refused_config_is_a_failed_trial_with_its_sentence(tmp_path: Path) -> None:

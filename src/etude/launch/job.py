@@ -187,9 +187,9 @@ class Job:
             self._end(self.outcome)
         elif self._code is not None:
             self._code = last_lines(self.run_dir.log_file, self._log_start)[1] or self._code
-            stop = read_stop(self.run_dir)
-            if self._code == StoppedBySearch.exit_status and stop:
-                self._end(stop.state)
+            if self._code == StoppedBySearch.exit_status:
+                stop = read_stop(self.run_dir)  # none: meanwhile another process of the search wants the run to go on
+                self._end(stop.state if stop else State.PAUSED)
             elif self._code == Busy.exit_status:
                 self.attempts -= 1  # it did not start training, so this was no attempt
                 self._end(State.ELSEWHERE, "another process is training it")

@@ -44,8 +44,16 @@ class SlotLauncher:
         self._held: dict[Job, Slot] = {}
 
     def submit(self, jobs: Sequence[Job]) -> list[Job]:
-        """Start the runs for which there are slots."""
-        admitted = self.slots.admit([Need.of(job.config) for job in jobs])
+        """Start the runs for which there are slots.
+
+        Raises:
+            UserError: one needs more than there is.
+        """
+        needs = [Need.of(job.config) for job in jobs]
+        for job, need in zip(jobs, needs, strict=True):
+            if refusal := self.slots.refusal(need):
+                raise UserError(f"{job.name} {refusal}")
+        admitted = self.slots.admit(needs)
         for place, slot in admitted.items():
             job = jobs[place]
             job.refresh_state()
@@ -128,7 +136,14 @@ def run_side_by_side(
     jobs = jobs_of(run_dirs, retries)
     order = _longest_first([job for job in jobs if job.state is State.WAITING], slots, cost)
     launcher = SlotLauncher(slots, timeout=timeout, grace=grace, command=command)
-    run_all(jobs, launcher, order=order, fail_fast=fail_fast, source=source, at_once=at_once or slots.count)
+    run_all(
+        *(jobs, launcher),
+        order=order,
+        fail_fast=fail_fast,
+        source=source,
+        at_once=at_once or slots.count,
+        retries=retries,
+    )
 
 
 def train_on_several(run: RunDir, launcher: Mapping[str, Any]) -> dict[str, Any]:

@@ -169,7 +169,8 @@ class SubmititLauncher:
             with suppress(OSError, ValueError):  # no job.json, or not a valid one
                 noted[submitit.SlurmJob(**json.loads((job.run_dir.path / _NOTE).read_text(encoding="utf-8")))] = job
         queued = queued_jobs() if noted else ()
-        found = {task: job for task, job in noted.items() if task.job_id in queued}
+        # A job that has its result stays in the queue for a moment, while a search lets the run go on already.
+        found = {task: job for task, job in noted.items() if task.job_id in queued and not _has_result(task)}
         self.tasks |= found
         if found:
             logger.info("in the queue already: %d jobs; %s ends them", len(found), self.ends(found.values()))

@@ -89,6 +89,7 @@ def run_all(
     fail_fast: bool = False,
     source: Source = NOTHING_MORE,
     at_once: int = 0,
+    retries: int = 0,
 ) -> None:
     """Run all waiting runs, one of each training that is not complete first, and show their progress.
 
@@ -104,6 +105,7 @@ def run_all(
         fail_fast: whether the first run that fails for good ends the sweep, and stops the others.
         source: where further runs come from, which are added to `jobs`.
         at_once: how many runs there may be at a time if there is such a source.
+        retries: how often a run of such a source is tried again after a failure.
 
     Raises:
         SweepFailed: at least one run failed.
@@ -125,13 +127,15 @@ def run_all(
             while not signals.caught:
                 waiting = [*take_back(jobs, show, source), *waiting]
                 source.watch()
-                waiting += add_jobs(jobs, source.more(at_once - len(going) - len(waiting)))
+                waiting += add_jobs(jobs, source.more(at_once - len(going) - len(waiting)), retries)
                 if is_over():
                     break
                 for job in launcher.submit(startable(waiting, going)):
                     waiting.remove(job)
-                    if job.state not in (State.RUNNING, State.FAILED):  # another process has it
+                    if job.state not in (State.RUNNING, State.FAILED):  # another process has it, or has ended it
                         show.elsewhere(job)
+                        if job.state is not State.ELSEWHERE:
+                            source.ended(job.run_dir, job.state, "")
                         continue
                     going.append(job)  # if it could not be started, its end is told at once
                     if launcher.is_here and job.state is State.RUNNING:
@@ -184,11 +188,11 @@ def startable(waiting: Iterable[Job], running: Iterable[Job]) -> list[Job]:
     return ready
 
 
-def add_jobs(jobs: list[Job], runs: Iterable[tuple[RunDir, str]]) -> list[Job]:
+def add_jobs(jobs: list[Job], runs: Iterable[tuple[RunDir, str]], retries: int = 0) -> list[Job]:
     """Return the jobs of runs with these names, which are added to `jobs` unless they are there from before."""
     known, found = {job.run_dir: job for job in jobs}, []
     for run, name in runs:
-        job = known.get(run) or Job(run)
+        job = known.get(run) or Job(run, retries)
         job.state, job.name_suffix, job.attempts = State.WAITING, name, 0
         found.append(job)
     jobs += [job for job in found if job.run_dir not in known]

@@ -1,6 +1,6 @@
 """Confirm what a search has found: its best trials, and what it began from, on seeds that it has not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import isfinite
 from pathlib import Path
 
@@ -9,13 +9,15 @@ from optuna.trial import FrozenTrial, TrialState
 
 from etude.errors import UserError
 from etude.search.search import Search
-from etude.study.arms import override_key
+from etude.study.arms import override_key, split_override
 
 SEEDS = 3
 
 
 def best_trials(search: Search, trials: Sequence[FrozenTrial], count: int) -> list[FrozenTrial]:
-    """Return the best finished trials by the first objective, the best first; of the same run, one.
+    """Return the best finished trials by the first objective that keep to the constraints, the best first.
+
+    Of the same draw there is one, whatever its seeds.
 
     Raises:
         UserError: none is finished.
@@ -24,25 +26,44 @@ def best_trials(search: Search, trials: Sequence[FrozenTrial], count: int) -> li
     finished = [
         trial
         for trial in trials
-        if trial.state is TrialState.COMPLETE and isfinite(trial.values[0]) and "same_as" not in trial.user_attrs
+        if trial.state is TrialState.COMPLETE and isfinite(trial.values[0]) and _is_feasible(trial)
     ]
     if not finished:
-        raise UserError(f"{search.source}: no trial is finished yet, so that there is none to confirm")
-    return sorted(finished, key=lambda trial: (sign * trial.values[0], trial.number))[:count]
+        raise UserError(
+            f"{search.source}: no trial is finished yet, or none keeps to the constraints: there is none to confirm"
+        )
+    ranked = sorted(finished, key=lambda trial: (sign * trial.values[0], trial.number))
+    first: dict[tuple[str, ...], FrozenTrial] = {}
+    for trial in ranked:
+        first.setdefault((*_without_seed(trial.user_attrs["overrides"]),), trial)
+    return [*first.values()][:count]
 
 
-def confirming_runs(search: Search, best: Sequence[FrozenTrial], default_seed: int) -> list[list[str]]:
+def _is_feasible(trial: FrozenTrial) -> bool:
+    excess = [value for key, value in trial.system_attrs.items() if key.startswith("constraints:")]
+    return all(value <= 0 for value in excess)
+
+
+def _without_seed(words: Iterable[str]) -> list[str]:
+    return [word for word in words if override_key(word) != "seed"]
+
+
+def confirming_runs(
+    search: Search, best: Sequence[FrozenTrial], trials: Sequence[FrozenTrial], default_seed: int
+) -> list[list[str]]:
     """Return the overrides of the runs that confirm trials: the baseline on three fresh seeds, and then each of them.
 
     Args:
         search: the search.
         best: the trials.
+        trials: all trials, whose seeds are not fresh.
         default_seed: the seed of a config that names none.
     """
-    fixed = [word for word in search.fixed if override_key(word) != "seed"]
-    used = [int(word.partition("=")[2]) for word in search.fixed if override_key(word) == "seed"] or [default_seed]
-    first = max([*used, *search.seeds]) + 1
-    tried = [trial.user_attrs["overrides"] for trial in best]
+    fixed = _without_seed(search.fixed)
+    drawn = (word for trial in trials for word in trial.user_attrs.get("overrides", []))
+    said = [int(value) for key, value in map(split_override, [*search.fixed, *drawn]) if key == "seed"]
+    first = max([*(said or [default_seed]), *search.seeds]) + 1
+    tried = [_without_seed(trial.user_attrs["overrides"]) for trial in best]
     return [[*fixed, *words, f"seed={seed}"] for words in ([], *tried) for seed in range(first, first + SEEDS)]
 
 

@@ -22,6 +22,7 @@ from optuna.trial import FrozenTrial, TrialState
 from etude.errors import UserError, did_you_mean
 from etude.search.ask import ask
 from etude.search.journal import Journal
+from etude.search.objective import Objective
 from etude.search.promotion import Climber, out_of_reach, promote, promote_last
 from etude.search.score import is_in_curves, read_curve, read_value
 from etude.search.search import Search
@@ -100,7 +101,7 @@ class Engine:
                 self._read_curve(trial, run)
                 trial = self._trial(number)
             if trial.state.is_finished():
-                if trial.state is TrialState.PRUNED:
+                if trial.state is TrialState.PRUNED and not run.finished:
                     free_checkpoints(run)
             elif run.finished:
                 self._finish(trial, run)
@@ -247,7 +248,10 @@ class Engine:
         """Return the next run of a trial, told where to stop; None if it is finished already, which is noted."""
         words = [*self.search.fixed, *trial.user_attrs["overrides"]]
         runs = [RunDir(self.runs_dir / path) for path in trial.user_attrs["runs"]]
-        run = runs[len(trial.intermediate_values)] if self.search.seeds else runs[0]
+        left = [one for place, one in enumerate(runs) if place not in trial.intermediate_values]
+        run = (
+            (left or runs)[0] if self.search.seeds else runs[0]
+        )  # with none left, the search was killed before it noted so
         if not run.config_file.is_file():  # it was deleted since
             run = dict(zip(runs, self._freeze(words), strict=True))[run]
         rungs, to = trial.user_attrs.get("rungs", []), trial.user_attrs.get("to", 0)
@@ -296,14 +300,17 @@ class Engine:
         signs = [-1 if one.maximize else 1 for one in self.search.objectives]
         values = [sign * inf for sign in signs]
         if not divergence(result):
-            values = [self._value(run, result, one.name) for one in self.search.objectives]
+            values = [self._value(run, result, one) for one in self.search.objectives]
             values = [sign * inf if isnan(value) else value for sign, value in zip(signs, values, strict=True)]
         for key, most in self.search.constraints.items():
             if (number := number_at(result, key)) is not None:
-                optuna.Trial(self.journal.study, trial._trial_id).set_constraint(key, number - most)
+                excess = inf if isnan(number) else number - most
+                optuna.Trial(self.journal.study, trial._trial_id).set_constraint(key, excess)
         if self.search.seeds:
-            self.journal.report(trial, {len(trial.intermediate_values): values[0]})
-            trial = self._trial(trial.number)
+            place = trial.user_attrs["runs"].index(str(run.path.relative_to(self.runs_dir)))
+            if place not in trial.intermediate_values:  # else another process has noted it
+                self.journal.report(trial, {place: values[0]})
+                trial = self._trial(trial.number)
             done = [*trial.intermediate_values.values()]
             if self.search.stopping and self._is_to_be_stopped(trial):
                 self._prune(trial, run, 0)
@@ -314,15 +321,15 @@ class Engine:
         self.journal.tell(trial, TrialState.COMPLETE, values)
         self._tell_the_same(self._trial(trial.number))
 
-    def _value(self, run: RunDir, result: Mapping[str, Any], name: str) -> float:
-        value, known = read_value(run, result, name)
+    def _value(self, run: RunDir, result: Mapping[str, Any], objective: Objective) -> float:
+        value, known = read_value(run, result, objective.name)
         if value is None:
             raise UserError(
-                f"{self.search.source}: no run has the number {name}, which the search looks for; "
-                f"{did_you_mean(name, known)}: with that, the same command goes on"
+                f"{self.search.source}: no run has the number {objective.name}, which the search looks for; "
+                f"{did_you_mean(objective.name, known)}: with that, the same command goes on"
             )
-        curve = [*read_curve(run, name).values()] if self.search.best_of_curve else []
-        return (max if self._sign < 0 else min)([value, *filter(isfinite, curve)])
+        curve = [*read_curve(run, objective.name).values()] if self.search.best_of_curve else []
+        return (max if objective.maximize else min)([value, *filter(isfinite, curve)])
 
     def _tell_the_same(self, trial: FrozenTrial) -> None:
         """Tell of the trials that are the same run as a finished one what is known of that."""
@@ -356,7 +363,8 @@ class Engine:
             trial = trials[lost.number]
             run = RunDir(self.runs_dir / trial.user_attrs["runs"][0])
             self._prune(trial, run, trial.user_attrs["rungs"][lost.to])
-            free_checkpoints(run)
+            if not run.finished:
+                free_checkpoints(run)
 
     def _climbers(self, trials: Sequence[FrozenTrial]) -> list[Climber]:
         """Return the trials on the rungs; one whose process has yet to end cannot go on now."""

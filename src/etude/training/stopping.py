@@ -17,7 +17,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from etude.data.batching import Batch
 from etude.errors import UserError
 from etude.store.run_dir import RunDir
-from etude.store.run_state import State, read_stop
+from etude.store.run_state import State, Stop, read_stop
 from etude.tasks.claims import BrokenClaim, check_readable
 from etude.training.checkpoints import Checkpoints
 from etude.training.module import TrainingModule
@@ -66,6 +66,7 @@ class StopWhenAsked(Checkpoint):
         self.run, self.checkpoints, self.val_every = run, checkpoints, val_every
         self._poll = Poll()
         self._looked_at = 0.0  # for `stop.json`, on the monotonic clock
+        self._stop: Stop | None = None  # what it said then
         self._requested_at = 0.0  # on the monotonic clock; 0 without a signal
         self._previous_handlers: dict[signal.Signals, signal.Handlers] = {}
 
@@ -120,8 +121,8 @@ class StopWhenAsked(Checkpoint):
         """Return whether a signal has come, or `stop.json` names this step; it is read now and then, or to `look`."""
         if not self._requested_at and (look or time.monotonic() >= self._looked_at + _LOOK_AFTER):
             self._looked_at = time.monotonic()
-            stop = read_stop(self.run)
-            return stop is not None and stop.step <= trainer.global_step
+            self._stop = read_stop(self.run)
+            return self._stop is not None and self._stop.step <= trainer.global_step
         return bool(self._requested_at)
 
     def _stop_if(self, wanted: bool, trainer: Trainer) -> None:
@@ -130,7 +131,7 @@ class StopWhenAsked(Checkpoint):
             raise self._stopped(trainer)
 
     def _stopped(self, trainer: Trainer) -> Stopped:
-        stop = None if self._requested_at else read_stop(self.run)
+        stop = None if self._requested_at else self._stop or read_stop(self.run)  # the latter: another process looked
         return Stopped(trainer.global_step, stop and stop.state)
 
     def _restore(self) -> None:
