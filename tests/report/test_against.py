@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,18 @@ def test_one_training_has_one_perplexity_which_is_no_finding_and_lends_its_sprea
     found = against(runs_dir, "A1").differences["ppl"]
     assert found.test == moderated_test(other, base, moderate([base, other]))
     assert found.holm == found.test.p, "what was not tested makes no correction stronger"
+
+
+def test_seeds_are_paired_whatever_the_order_of_the_runs(
+    runs_dir: Path, make_decoded: Callable[[str, int, int], RunDir]
+) -> None:
+    for seed, wrong in enumerate((4, 20, 40), 1):
+        make_decoded("base", seed, wrong)
+        make_decoded("A2", seed, wrong + 12 + seed)
+    found = results("heads", runs_dir)
+    shuffled = replace(found, selection=replace(found.selection, runs=found.selection.runs[::-1]))
+    [first, second] = (next(arm.against for arm in one.compare().arms if arm.arm == "A2") for one in (found, shuffled))
+    assert first == second
 
 
 def test_of_a_shared_training_with_other_seeds_nothing_is_tested(

@@ -89,6 +89,18 @@ def test_points_are_differences_of_logarithms_with_the_papers_rounding(printed: 
     assert point.paper_range == pytest.approx((math.log(5.995 / 5.005), math.log(6.005 / 4.995)))
 
 
+def test_a_paper_that_prints_more_digits_than_the_metric_shows_has_no_rounding_to_speak_of(
+    printed: Path, make_run: Make
+) -> None:
+    folder = printed.parent / "experiments" / "heads"
+    rows = {arm: {"ppl": ppl / 2000} for arm, ppl in PAPER.items()}
+    folder.joinpath("paper.yaml").write_text(yaml.safe_dump({"arms": rows}))
+    for arm in PAPER:
+        make_run(arm, ppl=2.0)
+    point = found(printed).points["A1"]
+    assert point.paper_range == (point.paper, point.paper) == pytest.approx((math.log(6 / 5),) * 2)
+
+
 def test_the_line_is_that_of_least_squares(printed: Path, make_run: Make) -> None:
     ours = {"base": 2.0, "A1": 2.5, "A2": 2.0, "E1": 1.7, "long": 2.1}
     for arm, ppl in ours.items():

@@ -52,6 +52,13 @@ def test_a_grid_tells_what_two_changes_do_together(folder: Path) -> None:
     assert np.array(figure.traces[0]["z"]) == pytest.approx(np.array([[-25, -50, 0], [-50, -125, 0], [0, 0, 0]]) / 1e3)
 
 
+def test_a_whole_grid_with_a_key_of_one_value_is_no_fraction(folder: Path) -> None:
+    study = "title: t\ngrid: {model.heads: [8, 4], optimizer: [adam, adamw], model.dropout: [0.1]}\n"
+    (folder / "study.yaml").write_text(study)
+    lines = told(folder, study, {arm: 3.0 + 0.01 * n for n, arm in enumerate(load_study("mine").grid)})
+    assert not [line for line in lines if "fraction" in line.lower()]
+
+
 @pytest.mark.parametrize(
     ("fraction", "keys", "arms", "said"),
     [

@@ -15,6 +15,7 @@ from etude.errors import UserError
 from etude.report import frame, make_report, report, results, results_of_csv
 from etude.report.frame import as_json, write_parquet
 from etude.store.run_dir import RunDir
+from etude.study.metrics import Metric
 
 Make = Callable[..., RunDir]
 
@@ -193,6 +194,39 @@ def test_a_csv_of_any_trainer_gets_table_statistics_latex_and_page(
     assert "<b>−0.062*</b>" in Path("page.html").read_text()
     report_command([*words, "--markdown", "-"])
     assert capsys.readouterr().out.replace("theirs", "mine") == shown.partition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("header", "cells"),
+    [
+        ("loss,accuracy", ["2.01,0.5", "2.02,0.6", "1.91,0.7", "1.92,0.75"]),  # a group's name, and a score
+        ("train/loss,accuracy", ["0.31,0.5", "0.32,0.6", "0.29,0.7", "0.28,0.75"]),
+        ("precision,accuracy", ["0.91,0.5", "0.92,0.6", "0.93,0.7", "0.94,0.75"]),  # a key's name
+        ("optimizer,accuracy", ["adam,0.5", "adam,0.6", "adamw,0.7", "adamw,0.75"]),  # what the arms change
+        ("diverged,accuracy", ["False,0.5", "False,0.6", "False,0.7", "False,0.75"]),
+        ("averaging,accuracy", ["True,0.5", "True,0.6", "ema,0.7", "ema,0.75"]),  # a section's name
+        ("callbacks,accuracy", ['"[""ema""]",0.5', '"[""ema""]",0.6', ",0.7", ",0.75"]),
+    ],
+)
+def test_columns_of_another_trainer_leave_all_runs_in_one_table(header: str, cells: list[str], foreign: Path) -> None:
+    places = ("base,1", "base,2", "a,1", "a,2")
+    lines = [f"arm,seed,{header}", *(f"{place},{cell}" for place, cell in zip(places, cells, strict=True))]
+    foreign.write_text("\n".join([*lines, ""]))
+    found = results_of_csv(foreign, metrics=[Metric("accuracy", "accuracy", "accuracy")])
+    assert [(run.arm, run.seed) for run in found.selection.runs] == [("base", 1), ("base", 2), ("a", 1), ("a", 2)]
+    assert {arm.arm: arm.means["accuracy"].value for arm in found.compare().arms} == pytest.approx(
+        {"base": 0.55, "a": 0.725}
+    )
+
+
+def test_what_differs_within_an_arm_of_another_trainer_is_another_setting(foreign: Path) -> None:
+    rows = [f"{arm},{seed},{heads},{heads / 4 + seed}" for heads in (4, 8) for arm in ("base", "a") for seed in (1, 2)]
+    foreign.write_text("\n".join(["arm,seed,model.heads,loss", *rows, ""]))
+    loss = Metric("loss", "loss", "loss", better="lower")
+    for heads in (4, 8):
+        found = results_of_csv(foreign, where={"model.heads": str(heads)}, metrics=[loss])
+        assert {run.config["model"]["heads"] for run in found.selection.runs} == {heads}
+        assert len(found.selection.runs) == 4
 
 
 def test_several_metrics_of_a_csv_are_compared_and_a_missing_one_is_said_to_be(foreign: Path) -> None:

@@ -121,6 +121,20 @@ def test_an_arm_that_diverged_has_no_law_and_is_named(tmp_path: Path) -> None:
     assert "Without a law, because a run diverged: worse." in sentences(found)
 
 
+@pytest.mark.parametrize("loss", ["nan", "9.7"])
+@pytest.mark.parametrize("rung", [0, 1])
+def test_without_a_seed_of_the_baseline_that_diverged_the_ladder_is_that_of_the_others(
+    rung: int, loss: str, tmp_path: Path
+) -> None:
+    rows = [row | {"diverged": ""} for row in rows_of()]
+    lost = next(row for row in rows if of("base", rung)(row) and row["seed"] == 1)
+    expected = ladder_of_csv(write([row for row in rows if row is not lost], tmp_path / "others.csv"), "base", [LOSS])
+    lost |= {"loss": loss, "diverged": "its loss grew"}
+    found = ladder_of_csv(write(rows, tmp_path / "mine.csv"), "base", [LOSS])
+    assert {arm: found.laws[arm] for arm in found.arms} == {arm: expected.laws[arm] for arm in expected.arms}
+    assert "Left out, because it diverged: base, seed 1." in sentences(found)
+
+
 def of(arm: str, rung: int) -> Callable[[Row], bool]:
     return lambda row: row["arm"] == arm and row["parameters"] == 1e6 * 2 ** (rung / 2)
 

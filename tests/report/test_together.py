@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from etude.cli.report import main as report
 from etude.errors import UserError
@@ -46,6 +47,32 @@ def test_what_two_studies_share_stands_once_with_the_seeds_of_both(two: Path) ->
     assert seeds == {"base": [1, 2, 3], "A1": [1, 2], "E1": [1, 2, 3], "more/A1": [1]}
     assert "plain" not in joined.arms, "the same config as base"
     assert [*joined.compare().study.columns] == ["h", "positions", "steps"], "a key has one column"
+
+
+def test_two_arms_of_one_study_stay_two_though_only_their_texts_differ(two: Path, make_run: Make) -> None:
+    file = two.parent / "experiments" / "more" / "study.yaml"
+    file.write_text("baseline: en\narms: {en: [], de: [], deb: [model.heads=16]}\nagainst: {deb: de}\n")
+    paper = {"arms": {"en": {"ppl": 4.0}, "de": {"ppl": 5.0}}}
+    file.with_name("paper.yaml").write_text(yaml.safe_dump(paper))
+    shutil.rmtree(two / "more")
+    for theirs, ours, text in (("base", "en", "aa"), ("base", "de", "bb"), ("A2", "deb", "bb")):
+        run = make_run(theirs, 4, text=text)
+        place = two / "more" / ours / run.path.name
+        shutil.move(run.path, place)
+        config = place / "config.yaml"
+        config.write_text(config.read_text().replace(f"arm: {theirs}\n", f"arm: {ours}\n"))
+    [joined] = together([results(name, two) for name in ("more", "heads")])
+    assert {arm for arm, runs in joined.arms.items() if runs} >= {"en", "de", "deb"}
+    assert joined.study.reference("deb") == "de"
+    assert (joined.study.paper.arms["en"]["ppl"], joined.study.paper.arms["de"]["ppl"]) == (4.0, 5.0)
+
+
+def test_in_a_joined_table_seeds_that_were_added_until_decided_are_corrected_for(two: Path) -> None:
+    file = two.parent / "experiments" / "more" / "study.yaml"
+    file.write_text(file.read_text() + "seeds: {least: 2, most: 5, until: decided}\n")
+    [joined] = together([results(name, two) for name in ("heads", "more")])
+    assert joined.compare().correction == results("more", two).compare().correction
+    assert "for all looks" in joined.compare().correction
 
 
 def test_each_arm_is_held_against_what_its_own_study_holds_it_against(two: Path) -> None:

@@ -25,7 +25,7 @@ from etude.report import figures, frame
 from etude.report.arms_frame import arms_frame
 from etude.report.compare import compare
 from etude.report.comparison import Compared
-from etude.report.grouping import by_setting, make_study, with_settings
+from etude.report.grouping import SETTINGS, by_setting, make_study, with_settings
 from etude.report.render import latex
 from etude.report.render.rows import Rows, make_rows
 from etude.report.render.terminal import RenderedTable, markdown
@@ -280,7 +280,8 @@ def results_of_csv(
         if baseline not in arms:
             raise UserError(f"{file}: it has no arm {baseline!r}; {did_you_mean(baseline, arms)}")
         measured = {n: m for n, m in by_name.items() if any(run.score(m.key) is not None for run in runs)}
-        known = Study(name, name, baseline, {arm: [] for arm in arms}, {}, Paper(), metrics=measured or by_name)
+        changes = {arm: _choices_of([run for run in runs if run.arm == arm]) for arm in arms}
+        known = Study(name, name, baseline, changes, {}, Paper(), metrics=measured or by_name)
     else:
         notes = [f"Left out: the arm {arm}, which the study does not have." for arm in arms if arm not in known.arms]
         runs = [run for run in runs if run.arm in known.arms]
@@ -288,6 +289,12 @@ def results_of_csv(
             raise UserError(f"{file} holds no arm of {name}; {did_you_mean(next(iter(arms)), known.arms)}")
     frame.refuse_twice(file, by_setting(with_settings(known, runs)))
     return Results(known, select(known, runs, where or {}, notes))
+
+
+def _choices_of(runs: Sequence[Run]) -> list[str]:
+    """Return the choices that all runs of an arm have, but for those that make tables of their own."""
+    shared = set.intersection(*({*run.choices.items()} for run in runs))
+    return [f"{group}={choice}" for group, choice in sorted(shared) if group not in SETTINGS]
 
 
 def results_of_sweep(name: str, planned: Iterable[RunDir]) -> Results:

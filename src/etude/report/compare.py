@@ -76,7 +76,7 @@ def _tuned(selection: Selection) -> Selection:
 
 def _collect(study: Study, arm: str, selection: Selection, base: TestSet) -> ArmResult:
     """Collect the results of one arm, and the scores that are comparable with those on the test set `base`."""
-    finished = [run for run in selection.runs if run.arm == arm]
+    finished = sorted((run for run in selection.runs if run.arm == arm), key=lambda run: run.seed)
     runs = [run for run in finished if not run.divergence]
     measured = {name: scores(runs, metric) for name, metric in study.metrics.items()}
     comparable, sentences, why_not = measure_arm(study.metrics.values(), arm, runs, base)
@@ -154,9 +154,12 @@ def _agreement(study: Study, found: Mapping[str, Against]) -> Agreement | None:
         large = abs(paper := log(theirs / base)) > threshold
         if arm in found and lead.name in found[arm].differences:
             half = 0.5 * 10**-lead.digits  # of the last digit that the paper prints
-            span = st.Interval(log((theirs - half) / (base + half)), log((theirs + half) / (base - half)))
             if study.criteria.deviations is not None:
                 span = st.Interval(paper - threshold, paper + threshold)
+            elif min(theirs, base) > half:
+                span = st.Interval(log((theirs - half) / (base + half)), log((theirs + half) / (base - half)))
+            else:  # it prints more digits than the metric shows
+                span = st.Interval(paper, paper)
             points[arm] = _point(arm, paper, span, large, found[arm].differences[lead.name], study.criteria)
         else:
             missing[arm] = large

@@ -45,7 +45,7 @@ def on_effects(compared: Compared) -> list[str]:
 def _on_aliases(grid: Mapping[str, Mapping[str, str]]) -> list[str]:
     """Say which effects of a fraction are aliased, which the whole grid tells apart, and its resolution."""
     first, *_ = rows = [*grid.values()]
-    bits = {key: [row[key] != first[key] for row in rows] for key in first}
+    bits = {key: found for key in first if any(found := [row[key] != first[key] for row in rows])}
     columns: dict[tuple[bool, ...], list[str]] = {}
     lengths = []
     for size in range(len(bits) + 1):

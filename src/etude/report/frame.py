@@ -22,7 +22,8 @@ The columns; a value that a run does not have is missing:
 import csv
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,8 +139,9 @@ def write_parquet(rows: "DataFrame", file: Path) -> None:
 def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     """Read a frame that `frame` wrote, or any CSV with the columns arm and seed and a column for a metric.
 
-    Columns of étude's are what the head of this file says; of the others, those that are named like a config key
-    (with a dot or a slash) or group belong to the config, and the rest is not looked at.
+    Columns of étude's are what the head of this file says; of the others, those that are named like a config key or
+    group belong to the config, unless they hold a measured number, another one in each run of an arm. The rest is not
+    looked at. In a CSV of another trainer, what differs within an arm tells settings apart.
 
     Args:
         file: the CSV.
@@ -152,7 +154,10 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     header, rows = read_cells(file)
     numbers, texts = _result_columns(metrics)
     columns = {key.replace(".", "_"): metric for metric in metrics.values() for key in metric.parts}
-    single = read_yaml(find_file("conf", "train.yaml")).keys() - _OF_THE_RUN
+    single = {key: value for key, value in read_yaml(find_file("conf", "train.yaml")).items() if key not in _OF_THE_RUN}
+    others = [column for column in header if column not in numbers | texts]
+    foreign = "results_version" not in header
+    settings = _settings([row for _, row in rows], others, single) if foreign else others
     for column in ("arm", "seed"):
         if column not in header:
             raise UserError(f"{file}, line 1: there is no column {column!r}; {did_you_mean(column, header)}")
@@ -161,13 +166,14 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
             f"{file}, line 1: there is no column of a metric; there should be one of {', '.join(columns)}: "
             "--metric NAME:lower or NAME:higher takes another, NAME:lower:log compares logarithms"
         )
+    within = _differing([row for _, row in rows], settings) if foreign else []
     runs = []
     for line, row in rows:
         place = f"{file}, line {line}"
         if not row["arm"]:
             raise UserError(f"{place}: arm is empty: name the arm of this run")
         result = _result(place, row, columns, numbers, texts)
-        config = {column: text for column, text in row.items() if text and column not in numbers | texts}
+        config = {column: row[column] for column in settings if row[column]}
         content, as_written = _config(config, single), _config(config, single)
         interpolations = _value(row.get("written", ""))
         for key, value in interpolations.items() if isinstance(interpolations, dict) else ():
@@ -182,7 +188,7 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
                 result,
                 State.DIVERGED if "diverged" in result else State.FINISHED,
                 result.get("diverged"),
-                overrides=row.get("overrides", "").split(),
+                overrides=row.get("overrides", "").split() or [f"{key}={row[key]}" for key in within if row[key]],
                 changed=float(line),
                 code=code_of(result) if "results_version" in row else None,
                 text=row.get("text", ""),
@@ -191,6 +197,30 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
             )
         )
     return runs
+
+
+def _settings(rows: Sequence[Mapping[str, str]], columns: Collection[str], single: Collection[str]) -> list[str]:
+    """Return the columns that are named as config is, and do not look measured."""
+    groups = {entry.name for folder in folders_of("conf") if folder.is_dir() for entry in folder.iterdir()}
+    named = [column for column in columns if re.split(r"[./]", column)[0] in groups | {*single} - _OF_THE_RUN]
+    return [column for column in named if not _is_measured(rows, column)]
+
+
+def _is_measured(rows: Sequence[Mapping[str, str]], column: str) -> bool:
+    """Return whether a column holds a number in each row, and in each run of an arm another."""
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        cells.setdefault(row["arm"], []).append(row[column])
+    numbers = all(isinstance(_value(text), int | float) for texts in cells.values() for text in texts)
+    several = [texts for texts in cells.values() if len(texts) > 1]
+    return numbers and bool(several) and all(len({*texts}) == len(texts) for texts in several)
+
+
+def _differing(rows: Sequence[Mapping[str, str]], columns: Iterable[str]) -> list[str]:
+    """Return the columns in which rows of one arm differ."""
+    first: dict[str, Mapping[str, str]] = {}
+    pairs = [(first.setdefault(row["arm"], row), row) for row in rows]
+    return [column for column in columns if any(one[column] != other[column] for one, other in pairs)]
 
 
 def study_in(file: Path) -> str:
@@ -236,7 +266,7 @@ def _result(
     """Make what `result.json` would hold of the numbers and words of a row."""
     found: dict[str, Any] = {}
     for column, key in (numbers | texts).items():
-        if text := row.get(column):
+        if (text := row.get(column)) and not (key == "diverged" and text.lower() in ("false", "0", "no")):
             _put(found, key, _number(place, column, text) if column in numbers else text)
     if not any(row.get(column) for column in metrics) and "diverged" not in found:
         raise UserError(f"{place}: no number of {', '.join(metrics)}: give one, or leave the line out")
@@ -249,16 +279,17 @@ def _result(
     return found
 
 
-def _config(row: Mapping[str, str], single: Collection[str]) -> dict[str, Any]:
-    """Make the part of the config that a row tells; `single` are the keys without a dot."""
+def _config(row: Mapping[str, str], single: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the part of the config that a row tells; `single` are the keys without a dot, each with its default."""
+    sections = [key for key, value in single.items() if isinstance(value, dict)]
     config: dict[str, Any] = {}
     choices: dict[str, Any] = {}
     for column, text in row.items():
         value = _value(text)
         is_group = "/" in column or any((folder / column).is_dir() for folder in folders_of("conf"))
-        if is_group and not isinstance(value, list | dict):
+        if is_group and not isinstance(value, dict):
             choices[column] = text
-        elif is_group or "." in column or column in single:
+        elif is_group or "." in column or (column in single and isinstance(value, dict) == (column in sections)):
             _put(config, column, value)
     return config | ({"choices": choices} if choices else {})
 

@@ -70,8 +70,11 @@ def _choices(run: Run) -> frozenset[tuple[str, str]]:
 
 def _is_within(name: str, changed: Collection[str]) -> bool:
     """Return whether a config group or key is one of those that arms change, or within one; GROUP@PLACE is in PLACE."""
-    place = (name.partition("@")[2] or name).replace(".", "/")
-    return any(f"{place}/".startswith(f"{one.replace('.', '/')}/") for one in changed)
+    return any(_place(name).startswith(_place(one)) for one in changed)
+
+
+def _place(name: str) -> str:
+    return f"{(name.partition('@')[2] or name).replace('.', '/')}/"
 
 
 def by_setting(runs: Iterable[Run]) -> list[list[Run]]:
@@ -141,7 +144,7 @@ def make_study(name: str, runs: Sequence[Run], settings: Collection[str] = SETTI
     """
     typed = [_making_an_arm(run, settings) for run in runs]
     common = set.intersection(*map(set, typed))
-    configs = [canonical(run.recipe | {"choices": {}}) for run in runs]
+    configs = [canonical(run.recipe | {"choices": {}, "text": run.text}) for run in runs]
     several = len({run.study for run in runs}) > 1
     own: dict[str, tuple[str, ...]] = {}  # config -> the name of its arm, "" if it is none, and its overrides
     for run, config, words in zip(runs, configs, typed, strict=True):

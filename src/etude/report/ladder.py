@@ -265,7 +265,7 @@ def make_ladder(
             )
         values: dict[str, dict[int, float]] = {}
         for run in some:
-            if run.arm not in gone or run.arm == baseline:
+            if not run.divergence and (run.arm not in gone or run.arm == baseline):
                 if run.seed in values.setdefault(run.arm, {}):
                     raise UserError(
                         f"{source}: {run.arm} has seed {run.seed} twice at one rung: a column rung tells rungs apart"
@@ -301,19 +301,25 @@ def _value(run: Run, metric: Metric, source: str) -> float:
     value = run.score(metric.key)
     if value is None:
         raise UserError(f"{source}: {run.arm}, seed {run.seed}, has no {metric.label}: give one, or leave the run out")
+    if metric.is_log and value <= 0:
+        raise UserError(
+            f"{source}: {run.arm}, seed {run.seed}: its {metric.label} is {value:g}, which has no logarithm"
+        )
     return math.log(value) if metric.is_log else value
 
 
 def _on_diverged(lost: Sequence[Run], baseline: str) -> list[str]:
     arms = dict.fromkeys(run.arm for run in lost if run.arm != baseline)
-    return [f"Without a law, because a run diverged: {join_words(arms)}."] if arms else []
+    seeds = dict.fromkeys(str(run.seed) for run in lost if run.arm == baseline)
+    notes = [f"Without a law, because a run diverged: {join_words(arms)}."] if arms else []
+    return notes + ([f"Left out, because it diverged: {baseline}, seed {join_words(seeds)}."] if seeds else [])
 
 
 def _on_unequal(by_rung: Iterable[list[Run]], baseline: str, arms: Sequence[str]) -> list[str]:
     """Name the arms whose compute is not the baseline's."""
     ratios: dict[str, list[float]] = {}
     for some in by_rung:
-        base = fmean(_compute(run) for run in some if run.arm == baseline)
+        base = fmean(_compute(run) for run in some if run.arm == baseline and not run.divergence)
         for run in some:
             ratios.setdefault(run.arm, []).append(_compute(run) / base)
     named = [f"{arm} {fmean(ratios[arm]):.2f}" for arm in arms if abs(fmean(ratios[arm]) - 1) > _UNEQUAL]

@@ -35,7 +35,9 @@ def page_of(runs_dir: Path, entry: Entry) -> str:
     if not entry.search:
         return study_page(entry.study, runs_dir)
     journals = (runs_dir / entry.study).glob(f"{glob.escape(entry.search)}*.journal")
-    journal = next(journals, None) or next((runs_dir / entry.study).glob("*.journal"))
+    journal = min(journals, key=lambda file: len(file.name), default=None) or next(
+        (runs_dir / entry.study).glob("*.journal")
+    )
     return page_of_search(read_search(journal, entry.search))
 
 

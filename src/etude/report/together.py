@@ -40,18 +40,19 @@ def _join(parts: Sequence[Part]) -> Part:
     runs: dict[tuple[str, int], Run] = {}
     unfinished: list[Run] = []
     for study, selection in parts:
-        names = {}
+        names, before = {}, dict(by_config)  # two arms of one study stay two, though their configs be the same
         for arm, overrides in study.arms.items():
             its = next((run for run in selection.runs if run.arm == arm), None)
-            config = canonical(its.recipe | {"choices": {}}) if its else ""
+            config = canonical(its.recipe | {"choices": {}, "text": its.text}) if its else ""
             same_words = next((one for one, words in arms.items() if words == overrides), "")
             if its and same_words in by_config.values():  # the words are the same, and what they gave need not be
                 same_words = ""
-            name = by_config.get(config) or same_words or (f"{study.name}/{arm}" if arm in arms else arm)
+            name = before.get(config) or same_words or (f"{study.name}/{arm}" if arm in arms else arm)
             names[arm] = name
             by_config |= {config: name} if its else {}
             arms.setdefault(name, overrides)
-            papers |= {name: study.paper.arms[arm]} if arm in study.paper.arms else {}
+            if arm in study.paper.arms:
+                papers.setdefault(name, study.paper.arms[arm])
         held = {names[arm]: names[study.reference(arm)] for arm in study.arms}
         against = {a: b for a, b in held.items() if a != b} | against
         metrics = study.metrics | metrics
@@ -72,6 +73,7 @@ def _join(parts: Sequence[Part]) -> Part:
         against={arm: other for arm, other in against.items() if other != baseline and arm != baseline},
         criteria=next((study.criteria for study, _ in parts if study.criteria), None),
         metrics=metrics,
+        seeds=next((study.seeds for study, _ in parts if study.until_decided), None),
     )
     notes = dict.fromkeys(note for _, selection in parts for note in selection.notes)
     return joined, Selection([*runs.values()], unfinished, [*notes])

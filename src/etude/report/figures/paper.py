@@ -64,7 +64,8 @@ def agreement(compared: Compared) -> Figure | None:
     diagonal = {"type": "line", "x0": across[0], "y0": across[0], "x1": across[1], "y1": across[1], "layer": "below"}
     label = compared.study.lead.compared_label
     title = f"difference in {label} in the paper, nats a token"
-    of_theirs = "the rounding of the paper’s two digits" if criteria.deviations is None else criteria.meaning
+    of_theirs = f"the rounding of the paper’s {compared.study.lead.digits} decimals"
+    of_theirs = of_theirs if criteria.deviations is None else criteria.meaning
     layout: Layout = {
         "height": 480,
         "showlegend": True,
