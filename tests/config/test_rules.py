@@ -133,6 +133,18 @@ KEEPING = [
             "model=encoder_only answers at each token: say model/encoder=transformer",
         ),
         (
+            ["task=masked_language_modelling", "model/encoder=convolution", "model/position=t5"],
+            "acts on the scores of self-attention, which this model does not have",
+        ),
+        (
+            ["model/encoder=universal", "model/position=rope_in_some_layers"],
+            "model.position.pattern tells layers apart, and the encoder has one, .* say model/encoder=transformer",
+        ),
+        (
+            ["model/decoder=shared", "model/attention=modular", "model/attention/span=pattern"],
+            "model.attention.span.pattern tells layers apart, and the decoder has one",
+        ),
+        (
             ["model/encoder=funnel", "model/attention=modular", "model/attention/values=residual"],
             "more positions than the last of model/encoder=funnel: say model/attention/values=own",
         ),

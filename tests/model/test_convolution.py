@@ -1,5 +1,7 @@
 """Gated convolutions against sums written out, and how far they see."""
 
+import math
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -55,3 +57,10 @@ def test_the_decoder_decodes_step_by_step_with_any_kernel(jittered, sentences, k
     whole, state = model(source, mask, target), model.start(source, mask)
     for step in range(target.size(1)):
         assert_close(model.step(target[:, step], state), whole[:, step])
+
+
+def test_parts_are_told_in_which_layer_of_convolutions_they_are(tiny):
+    made = tiny(*CONVOLUTION, "model/residual=hyper", "model/attention=differential", "model.n_layers=3")
+    assert [layer.convolution_residual.first for layer in made.encoder.layers] == [0, 1, 2]
+    starts = [0.8 - 0.6 * math.exp(-0.3 * layer) for layer in range(3)]
+    assert [layer.cross.attention.initial for layer in made.decoder.layers] == pytest.approx(starts)

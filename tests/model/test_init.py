@@ -78,6 +78,36 @@ def test_gpt2_draws_tables_alike_and_less_where_a_stack_adds_to_its_stream(tiny)
             assert abs(module.weight.std().item() / (0.02 / math.sqrt(branches if adds else 1)) - 1) < 0.05
 
 
+@pytest.mark.parametrize(
+    ("typed", "branches"),
+    [
+        (["model/feedforward=experts", "model.feedforward.experts=4"], 4),  # a mixture is one branch
+        (["model/encoder=shared"], 4),  # the layer is used twice
+        (["model/attention=branched", "model/feedforward=none"], 2),  # its network is a part of it
+    ],
+)
+def test_what_is_added_is_counted_by_branches_and_not_by_matrices(tiny, typed, branches):
+    made = tiny("model/init=gpt2", "model.d_model=96", "model.d_ff=160", *typed)
+    attention = made.encoder.layers[0].attention
+    last = attention.network.outer if hasattr(attention, "network") else attention.out_proj
+    assert abs(last.weight.std().item() / (0.02 / math.sqrt(branches)) - 1) < 0.05
+
+
+def test_a_branched_attention_learns_from_fixups_start(tiny):
+    made = tiny(
+        *("model/init=fixup", "model/residual=fixup", "model/norm=none"),
+        *("model/attention=branched", "model/feedforward=none", "model/position=learned"),
+    ).train()
+    ids = torch.randint(4, 30, (2, 5))
+    for _ in range(2):
+        made.zero_grad()
+        made(ids, torch.ones_like(ids, dtype=torch.bool), ids).logsumexp(-1).sum().backward()
+        with torch.no_grad():
+            for weight in made.parameters():
+                weight -= 0.1 * (0 if weight.grad is None else weight.grad.sign())
+    assert made.encoder.layers[0].attention.network.outer.weight.grad.any()
+
+
 def test_fixup_begins_with_branches_that_add_nothing_but_for_what_attends_to_the_encoder(tiny):
     made = tiny("model/init=fixup", "model.d_model=96", "model.d_ff=160")
     for layer in (*made.encoder.layers, *made.decoder.layers):

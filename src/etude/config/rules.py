@@ -321,8 +321,16 @@ def _stacks_fit(config: Config, at: At) -> None:
         raise UserError(f"model.decoder.alignment is {alignment!r}, no alignment: say model/decoder/alignment=none")
     without_attention = (
         _is(at, "model.encoder", "ConvolutionEncoder", "RecurrentEncoder", "NoEncoder"),
-        _is(at, "model.decoder", "ConvolutionDecoder", "RecurrentDecoder"),
+        _is(at, "model", "EncoderOnly") or _is(at, "model.decoder", "ConvolutionDecoder", "RecurrentDecoder"),
     )
+    for stack in ("encoder", "decoder"):
+        if _is(at, f"model.{stack}", *(f"{kind}{stack.capitalize()}" for kind in ("Shared", "Universal"))):
+            for part in ("position", "attention.span"):
+                if len({*(at(f"model.{part}.pattern") or ())}) > 1:
+                    raise UserError(
+                        f"model.{part}.pattern tells layers apart, and the {stack} has one, which it uses again and "
+                        f"again: write one word into the pattern, or say model/{stack}=transformer"
+                    )
     if (all(without_attention) or at("model.attention.convolution._target_")) and _is(
         at, "model.position", *_ON_QUERIES_AND_KEYS, "Alibi", "T5"
     ):

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from etude.model.block import cross_attend
 from etude.model.cache import NO_CACHE, Cache
 from etude.model.dropout import Dropout
+from etude.model.numbered import number_layers
 from etude.model.parts import Parts
 from etude.model.position import Position
 from etude.model.state import SourceRows
@@ -100,6 +101,7 @@ class ConvolutionEncoder(nn.Module):
         self.position: Position = parts.position(False)
         layer = partial(ConvolutionEncoderLayer, parts, d_model=d_model, kernel=kernel, separable=separable)
         self.layers = nn.ModuleList(layer() for _ in range(n_layers))
+        number_layers(self.layers, "encoder")
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
@@ -175,6 +177,7 @@ class ConvolutionDecoder(nn.Module):
         self.position: Position = parts.position(True)
         layer = partial(ConvolutionLayer, parts, reads, d_model=d_model, kernel=kernel, separable=separable)
         self.layers = nn.ModuleList(layer() for _ in range(n_layers))
+        number_layers(self.layers, "decoder")
         self.final_norm: nn.Module = parts.residual().final_norm()
 
     def start(self, memory: Tensor, mask: Tensor) -> "ConvolutionState":

@@ -5,11 +5,12 @@ and differ only in what the arm changes. `Init.fill` initialises the matrices of
 weights of its own initialises them in `reset_parameters`, as PyTorch's modules do.
 """
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 from etude.model.attention import MultiHeadAttention
 
 _ADDED = (".out_proj", ".outer")  # of names: the matrices whose outputs are added to the residual stream
+_EXPERT = re.compile(r"\.(experts|shared)\.\d+")  # of a name, which of a mixture
 
 
 class Init(ABC):
@@ -106,16 +108,14 @@ class GPT2(Normal):
     def __call__(self, model: nn.Module, seed: int) -> None:
         """Initialise the weights of `model`; arguments as in `Init`."""
         super().__call__(model, seed)
-        added: dict[str, list[nn.Linear]] = {}
         for name, module in model.named_modules():
             if isinstance(module, nn.Embedding):
                 with _seeded(seed, name):
                     self.fill(module.weight)
-            elif isinstance(module, nn.Linear) and name.endswith(_ADDED):
-                added.setdefault(name.partition(".")[0], []).append(module)
-        for matrices in added.values():
-            for matrix in matrices:
-                matrix.weight.data.mul_(len(matrices) ** -0.5)
+        added = _added(model)
+        additions = _additions(model, added)
+        for name, matrix in added.items():
+            matrix.weight.data.mul_(additions[name.partition(".")[0]] ** -0.5)
 
 
 class Fixup(Init):
@@ -132,15 +132,40 @@ class Fixup(Init):
     def __call__(self, model: nn.Module, seed: int) -> None:
         """Initialise the weights of `model`; arguments as in `Init`."""
         super().__call__(model, seed)
-        added = {name: module for name, module in model.named_modules() if name.endswith(_ADDED)}
+        added = _added(model)
+        branches = sum(_additions(model, added).values())
         for name, last in added.items():
-            branch = model.get_submodule(name.rpartition(".")[0])
+            branch = model.get_submodule(name.rpartition(".")[0].removesuffix(".network"))
             if getattr(branch, "is_cross", False):
                 continue
             others = [one for one in branch.modules() if isinstance(one, nn.Linear) and one is not last]
             for linear in others:  # m - 1 of them
-                linear.weight.data.mul_(len(added) ** (-1 / (2 * len(others))))
-            nn.init.zeros_(cast(nn.Linear, last).weight)
+                linear.weight.data.mul_(branches ** (-1 / (2 * len(others))))
+            nn.init.zeros_(last.weight)
+
+
+def _added(model: nn.Module) -> dict[str, nn.Linear]:
+    """Return the matrices whose outputs are added to the residual stream, by name.
+
+    Of attention that a network of its own follows, it is that network's.
+    """
+    found = {
+        name: module
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and name.endswith(_ADDED)
+    }
+    return {name: one for name, one in found.items() if f"{name.removesuffix('.out_proj')}.network.outer" not in found}
+
+
+def _additions(model: nn.Module, added: Iterable[str]) -> dict[str, int]:
+    """Return how many branches each stack adds: experts make one, and a layer that is used N times N."""
+    branches = {_EXPERT.sub("", name) for name in added}
+    counts = Counter(name.partition(".")[0] for name in branches)
+    for stack in counts:
+        steps = getattr(model.get_submodule(stack), "steps", ())
+        if steps:
+            counts[stack] = counts[stack] * len(steps) // (max(steps) + 1)
+    return counts
 
 
 @contextmanager
