@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from math import inf, nan
 from pathlib import Path
@@ -240,9 +241,10 @@ def test_the_same_config_twice_is_trained_once(tmp_path: Path) -> None:
     assert world.trained == 2 * STEPS
 
 
-def test_promotion_by_a_number_that_no_validation_has_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"test\.loss is known only when a run has ended: promote by valid\.loss"):
-        carry_out(search(objectives=(Objective("test.loss"),), promotion=Promotion()), World(tmp_path))
+@pytest.mark.parametrize("name", ["test.loss", "perplexity", "valid."])
+def test_promotion_by_a_number_that_no_validation_has_is_refused(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"{re.escape(name)} is known only when a run has ended: promote by valid.loss"):
+        carry_out(search(objectives=(Objective(name),), promotion=Promotion()), World(tmp_path))
 
 
 def test_a_half_written_last_line_of_the_journal_is_lost_and_nothing_else(tmp_path: Path) -> None:

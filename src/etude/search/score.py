@@ -18,8 +18,8 @@ def flat(name: str) -> str:
 
 def is_in_curves(name: str, validated: Iterable[str]) -> bool:
     """Return whether a run reports a metric while it trains; `validated` are its `budget.val_metrics`."""
-    known = "|".join(map(re.escape, validated))
-    return re.fullmatch(rf"(valid[./_])?(loss|perplexity)|valid[./_]({known})", name) is not None
+    known = "|".join(map(re.escape, ("loss", "perplexity", *validated)))
+    return re.fullmatch(rf"loss|valid[./_]({known})", name) is not None
 
 
 def read_curve(run: RunDir, name: str) -> dict[int, float]:
