@@ -26,6 +26,7 @@ RECORDED = {  # study, name of the recorded values -> what is reported of the st
     ("history", "pocket"): {"seed": "31,32,33"},
     ("history_time", "pocket"): {"seed": "31,32,33"},
     ("modern", "pocket"): {"seed": "31,32,33"},
+    ("narang2021", "pocket_text"): {"seed": "11"},
     ("table2", "pocket"): {"seed": "1"},
     ("table3", "pocket"): {"seed": "31,32,33"},
     ("table3", "multi30k"): {"seed": "21,22,23", "data": "multi30k_en_de"},
