@@ -14,6 +14,11 @@ EXCLUDING = [  # what adds to scores where there are none, and an alignment with
     *({f"model/position={p}", f"model/attention={c}"} for p in ON_SCORES for c in CONVOLUTIONS),
     *({f"model/position={position}", "model/attention=linear"} for position in ("alibi", "shaw", "t5")),
     {"model/encoder=none", "model/decoder=recurrent"},
+    *(
+        {"model/position=rope_in_some_layers", f"model/{stack}={kind}"}  # of which a stack has one
+        for stack in ("encoder", "decoder")
+        for kind in ("shared", "universal")
+    ),
 ]
 
 
