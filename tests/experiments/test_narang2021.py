@@ -52,7 +52,7 @@ def test_every_arm_has_a_printed_row():
 
 def test_on_translation_an_arm_changes_what_it_changes_in_pretraining():
     for arm, words in STUDY.arms.items():
-        changed = {*words} ^ {*STUDY.arms[STUDY.baseline]}
+        changed = ({*words} ^ {*STUDY.arms[STUDY.baseline]}) - {"model.tying.reserved=100"}  # of tokens that mark spans
         assert {*TRANSLATION.arms[arm]} ^ {*TRANSLATION.arms[TRANSLATION.baseline]} == changed, arm
 
 
