@@ -345,17 +345,3 @@ def test_what_wandb_would_refuse_is_one_sentence(override: str, sentence: str) -
 )
 def test_what_wandb_takes_is_taken(override: str) -> None:
     check_rules(compose([f"logger.wandb.{override}"]))
-
-
-@pytest.mark.parametrize(
-    ("stacks", "part"),
-    [
-        (["model/encoder=recurrent", "model/decoder=recurrent"], "model/feedforward=switch"),
-        (["model/encoder=recurrent", "model/decoder=recurrent"], "model/position=learned"),
-        (["model/encoder=convolution", "model/decoder=convolution"], "model/feedforward=experts"),
-    ],
-)
-def test_a_part_that_no_stack_has_is_refused(stacks, part):
-    with pytest.raises(UserError, match=f"{part}: no stack of this model has such a part: leave it out"):
-        resolve_valid(compose([*stacks, part]))
-    resolve_valid(compose([stacks[0], part]))

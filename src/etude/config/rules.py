@@ -125,22 +125,6 @@ def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
                 f"{group}={choices[group]} is for a model that has such a part, and model={choices['model']} has none: "
                 "leave it out, or choose another model"
             )
-        if key in _unused(model) and choices[group] != "none":
-            raise UserError(
-                f"{group}={choices[group]}: no stack of this model has such a part: leave it out, or choose another "
-                "model/encoder or model/decoder"
-            )
-
-
-def _unused(model: Config) -> tuple[str, ...]:
-    """Return the parts that no stack of a model has."""
-    stacks = {_class_name((model.get(side) or {}).get("_target_")) for side in ("encoder", "decoder")} - {
-        "",
-        "NoEncoder",
-    }
-    if stacks and stacks <= {"RecurrentEncoder", "RecurrentDecoder"}:
-        return ("attention", "feedforward", "norm", "position", "residual")
-    return ("feedforward",) if stacks and stacks <= {"ConvolutionEncoder", "ConvolutionDecoder"} else ()
 
 
 def _flatten(config: Config, path: str = "") -> dict[str, Any]:
