@@ -248,10 +248,9 @@ class Engine:
         """Return the next run of a trial, told where to stop; None if it is finished already, which is noted."""
         words = [*self.search.fixed, *trial.user_attrs["overrides"]]
         runs = [RunDir(self.runs_dir / path) for path in trial.user_attrs["runs"]]
-        left = [one for place, one in enumerate(runs) if place not in trial.intermediate_values]
-        run = (
-            (left or runs)[0] if self.search.seeds else runs[0]
-        )  # with none left, the search was killed before it noted so
+        run = runs[0]
+        if self.search.seeds:  # with none left, the search was killed before it noted their mean: the first does so
+            run = next((one for place, one in enumerate(runs) if place not in trial.intermediate_values), run)
         if not run.config_file.is_file():  # it was deleted since
             run = dict(zip(runs, self._freeze(words), strict=True))[run]
         rungs, to = trial.user_attrs.get("rungs", []), trial.user_attrs.get("to", 0)
