@@ -56,6 +56,7 @@ class FrozenLauncher(Launcher):
         Raises:
             UserError: a package that the launcher needs is not installed.
         """
+        from etude.config.compose_cache import ConfigCache
         from etude.errors import UserError
         from etude.logs import logging_to
 
@@ -68,6 +69,7 @@ class FrozenLauncher(Launcher):
         self.hydra_context = hydra_context
         self.task_function = task_function
         self.config = config
+        self._configs = ConfigCache(self._compose)  # of all jobs, as a search asks for one after the other
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run all unfinished jobs; Hydra's callbacks are called for all jobs before the first and after the last.
@@ -172,7 +174,7 @@ class FrozenLauncher(Launcher):
         from etude.tasks.metrics import add_missing_metrics
 
         with _hydra_config_kept():
-            return freeze_all(jobs, self._compose, add_missing_metrics)
+            return freeze_all(jobs, self._configs, add_missing_metrics)
 
     def _compose(self, overrides: Sequence[str]) -> DictConfig:
         """Compose the config of one job, with Hydra's own node."""

@@ -5,6 +5,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from etude.config.compose import compose
+from etude.config.compose_cache import ConfigCache
 from etude.config.freeze import fingerprints, freeze, freeze_all, run_dir
 from etude.config.resolve import resolve
 from etude.errors import UserError
@@ -180,7 +181,7 @@ def files(run):
 def test_freezing_many_writes_what_freezing_each_writes(corpus, tmp_path):
     jobs = [[*corpus, f"experiment=table3/{arm}", f"seed={seed}"] for arm in ("A1", "E1") for seed in (1, 2)]
     jobs += [[*corpus, "model.d_k=${width:64}"], [*corpus, "model.d_k=null", "data.languages=[x,y]"]]
-    together = [files(run) for run in freeze_all(jobs, compose)]
+    together = [files(run) for run in freeze_all(jobs, ConfigCache())]
     for overrides, (path, *kept) in zip(jobs, together, strict=True):
         (path / "config.yaml").unlink()
         assert files(freeze(compose(overrides))) == (path, *kept)
@@ -188,30 +189,30 @@ def test_freezing_many_writes_what_freezing_each_writes(corpus, tmp_path):
 
 def test_freezing_many_writes_nothing_where_one_of_them_is_refused(corpus, tmp_path):
     with pytest.raises(UserError, match=r"model\.heads=7"):
-        freeze_all([corpus, [*corpus, "model.heads=7"]], compose)
+        freeze_all([corpus, [*corpus, "model.heads=7"]], ConfigCache())
     assert not (tmp_path / "runs").exists()
 
 
 def test_of_many_the_one_that_is_refused_is_told_by_what_the_others_do_not_say(corpus):
     arms = [[*corpus, f"experiment=table3/{arm}", "seed=1"] for arm in ("A1", "A2")]
     with pytest.raises(UserError, match=r"^experiment=table3/A1 model.colour=3: model.colour is not a key of model"):
-        freeze_all([[*arms[0], "model.colour=3"], arms[1]], compose)
+        freeze_all([[*arms[0], "model.colour=3"], arms[1]], ConfigCache())
     with pytest.raises(UserError, match=r"^model.colour is not a key of model"):
-        freeze_all([[*arms[0], "model.colour=3"]], compose)
+        freeze_all([[*arms[0], "model.colour=3"]], ConfigCache())
     with pytest.raises(UserError, match=r"^data\.tsv=nowhere\.tsv: there is no file nowhere\.tsv"):
-        freeze_all([arms[1], ["data=files", "data.tsv=nowhere.tsv"]], compose)
+        freeze_all([arms[1], ["data=files", "data.tsv=nowhere.tsv"]], ConfigCache())
     with pytest.raises(UserError, match=r"^experiment=table3/Q: there is no 'table3/Q'"):
-        freeze_all([["experiment=table3/Q"], ["experiment=table3/A1"]], compose)
+        freeze_all([["experiment=table3/Q"], ["experiment=table3/A1"]], ConfigCache())
 
 
 def test_freezing_many_leaves_finished_runs_untouched_and_needs_the_text_once(corpus, monkeypatch):
     jobs = [[*corpus, f"seed={seed}"] for seed in range(4)]
-    for run in freeze_all(jobs, compose):
+    for run in freeze_all(jobs, ConfigCache()):
         run.write_result({})
         run.config_file.write_text("as it was")
     asked = []
     monkeypatch.setattr("etude.config.freeze.fingerprints", lambda c: asked.append(c) or fingerprints(c))
-    assert all(run.config_file.read_text() == "as it was" for run in freeze_all(jobs, compose))
+    assert all(run.config_file.read_text() == "as it was" for run in freeze_all(jobs, ConfigCache()))
     assert len(asked) == 1
 
 

@@ -11,6 +11,7 @@ from hydra.core.utils import JobReturn
 from hydra.utils import instantiate
 
 from etude.config.compose import compose
+from etude.config.compose_cache import ConfigCache
 from etude.config.freeze import freeze_all
 from etude.errors import UserError
 from etude.search.sweep_file import planned_runs, saving_of, sweep_overrides
@@ -45,7 +46,7 @@ class Launcher:
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
         assert initial_job_idx == sum(map(len, self.launched))
-        runs = freeze_all(job_overrides, compose)
+        runs = freeze_all(job_overrides, ConfigCache())
         for run in runs[: len(runs) - self.late]:
             arm, seed = run.path.parent.name, run.config()["seed"]
             luck = np.random.default_rng([seed, *arm.encode()]).normal(0, 0.03)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
 
-from etude.config.compose_cache import Compose, ConfigCache, ValidConfig, naming
+from etude.config.compose_cache import ConfigCache, ValidConfig, naming
 from etude.config.explain import explain_own_data
 from etude.config.parts import make
 from etude.config.resolve import as_written, resolve_valid, typed_overrides
@@ -38,21 +38,21 @@ def freeze(config: DictConfig) -> RunDir:
 
 def freeze_all(
     jobs: Iterable[Sequence[str]],
-    compose: Compose,
+    configs: ConfigCache,
     finished: Callable[[RunDir, dict[str, Any]], object] = lambda run, config: None,
 ) -> list[RunDir]:
     """Do `freeze(compose(overrides))` for every job of a sweep, in much less time.
 
     Args:
         jobs: the overrides of each job.
-        compose: composes overrides to a config with Hydra's own node.
+        configs: composes them, and remembers what they share for those that follow.
         finished: called with the directory and the config of each run that is already finished.
 
     Raises:
         UserError: a config is not valid; nothing has been written.
     """
     found = []
-    for job, text in _identify_jobs(jobs, compose):
+    for job, text in _identify_jobs(jobs, configs):
         run = _freeze(job, text)
         if run.finished:
             finished(run, job.config)
@@ -60,9 +60,9 @@ def freeze_all(
     return found
 
 
-def places(jobs: Iterable[Sequence[str]], compose: Compose) -> list[RunDir]:
+def places(jobs: Iterable[Sequence[str]], configs: ConfigCache) -> list[RunDir]:
     """Return the directory of every job's run without writing anything; arguments and errors as in `freeze_all`."""
-    return [run_dir(job.config, text.all) for job, text in _identify_jobs(jobs, compose)]
+    return [run_dir(job.config, text.all) for job, text in _identify_jobs(jobs, configs)]
 
 
 class Fingerprints(NamedTuple):
@@ -72,11 +72,11 @@ class Fingerprints(NamedTuple):
     training: str
 
 
-def _identify_jobs(jobs: Iterable[Sequence[str]], compose: Compose) -> list[tuple[ValidConfig, Fingerprints]]:
+def _identify_jobs(jobs: Iterable[Sequence[str]], configs: ConfigCache) -> list[tuple[ValidConfig, Fingerprints]]:
     """Return the config and the text fingerprints of every job; each text is read only once."""
     texts: dict[str, Fingerprints] = {}
     runs, jobs = [], [*jobs]
-    for overrides, job in zip(jobs, ConfigCache(compose).resolve_all(jobs), strict=True):
+    for overrides, job in zip(jobs, configs.resolve_all(jobs), strict=True):
         data = json.dumps(job.config["data"], sort_keys=True)
         if data not in texts:
             with naming(overrides, jobs):

@@ -224,11 +224,11 @@ def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDi
     Raises:
         UserError: as in `sweep_overrides`; or a run's config is invalid, or its text is not available.
     """
-    from etude.config.compose import compose
+    from etude.config.compose_cache import ConfigCache
     from etude.config.freeze import places
 
     jobs = planned_runs(name, extra)
-    return [*zip(jobs, places(jobs, compose), strict=True)]
+    return [*zip(jobs, places(jobs, ConfigCache()), strict=True)]
 
 
 def objective_of(name: str) -> Objective | None:
