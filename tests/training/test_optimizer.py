@@ -275,6 +275,29 @@ def test_rates_of_mup_fall_with_the_width_for_matrices_and_with_its_root_for_tab
     assert rates == {1.0: named.keys() - tables - matrices, 0.5: tables, 0.25: matrices}
 
 
+@pytest.mark.parametrize(
+    ("typed", "of_vectors"),
+    {
+        "model/position=t5": "position",
+        "model/position=shaw": "position",
+        "model/attention=lightweight_convolution": r"layers\.\d\.attention\.weight",
+        "model/attention=differential": "lambdas",
+        "model/attention=synthesizer model/attention/scores=factorized": r"\.(rows|columns)$",
+        "model/residual=hyper model/norm=rms": r"\.mix$",
+        "model/feedforward=product_key_memory model.n_layers=2": r"\.(keys|values)$",
+        "model/encoder=universal model/decoder=universal": "signal",
+        "model/encoder=evolved model/decoder=evolved": r"\.each\.",
+        "model/encoder=convolution model/position=learned": "^$",
+    }.items(),
+)
+def test_of_mup_what_does_not_sum_over_the_width_learns_as_vectors_do(typed, of_vectors):
+    optimizer, named = of_model("optimizer=adam_mup", "model.d_model=256", *typed.split())
+    rates = {name: group["lr"] for group in optimizer.param_groups for name in names_in(group, named)}
+    tables = {name for name in named if re.search(r"embedding|position\.table\.weight", name)}
+    vectors = {name for name, weight in named.items() if weight.ndim < 2 or re.search(of_vectors, name)} - tables
+    assert rates == {name: 0.5 if name in tables else 1.0 if name in vectors else 0.25 for name in named}
+
+
 def change_of_logits(width, *typed):
     """The mean change of a logit by four updates at one rate: the coordinate check of Yang et al. (2022)."""
     sizes = ["heads=4", "n_layers=2", "dropout=0.0", f"d_model={width}", f"d_ff={2 * width}"]

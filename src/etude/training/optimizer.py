@@ -44,12 +44,21 @@ def adamw_on_matrices(
 
 
 def adam_mup(
-    parameters: Iterable[Any], *, beta1: float, beta2: float, eps: float, width: int, base_width: int, tables: str
+    parameters: Iterable[Any],
+    *,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    width: int,
+    base_width: int,
+    tables: str,
+    vectors: str,
 ) -> optim.Optimizer:
     """Make Adam whose rates depend on the width, so that the best one need not (Yang et al. 2022, table 8).
 
-    The rate of matrices between hidden layers is divided by `width / base_width`; that of tables of embeddings, which
-    are multiplied by sqrt(width) where they are read, by its square root; that of vectors is the schedule's.
+    The rate of weights that sum over the width, matrices and convolutions, is divided by `width / base_width`; that of
+    tables of embeddings, which are multiplied by sqrt(width) where they are read, by its square root; that of vectors,
+    and of what acts as they do, is the schedule's.
 
     Args:
         parameters: named parameters, or groups of them.
@@ -57,13 +66,20 @@ def adam_mup(
         width: D.
         base_width: the width whose rates are those of the schedule.
         tables: a regular expression for the names of tables.
+        vectors: the same for other weights of two axes or more that do not sum over the width.
     """
     groups, ratio = _as_groups(parameters), width / base_width
-    hidden = _part_of(groups, lambda name, weight: _is_matrix(name, weight, tables))
-    others = _part_of(groups, lambda name, weight: weight.ndim > 1 and not _is_matrix(name, weight, tables))
-    vectors = _part_of(groups, lambda name, weight: weight.ndim < 2)
-    rated = [({"lr": 1 / ratio}, hidden), ({"lr": ratio**-0.5}, others), ({"lr": 1.0}, vectors)]
-    made = [own | group for own, several in reversed(rated) for group in several]
+
+    def rate(name: str, weight: Tensor) -> float:
+        if re.search(tables, name):
+            return ratio**-0.5
+        return 1.0 if weight.ndim < 2 or re.search(vectors, name) else 1 / ratio
+
+    made = [
+        {"lr": one} | group
+        for one in dict.fromkeys([1.0, ratio**-0.5, 1 / ratio])
+        for group in _part_of(groups, lambda name, weight, one=one: rate(name, weight) == one)  # type: ignore[misc]
+    ]
     return optim.Adam(made, lr=1.0, betas=(beta1, beta2), eps=eps, fused=True)
 
 
