@@ -8,6 +8,7 @@ import pytest
 from etude.config.check import check
 from etude.config.compose import compose
 from etude.config.freeze import freeze
+from etude.config.resolve import resolve
 from etude.config.schema import Run
 from etude.errors import UserError
 
@@ -91,7 +92,10 @@ MISTAKES = {
         r"does not divide model.d_model=512, and model",
     ),
     "null for a size": (["model.d_ff=null"], r"model.d_ff must be a whole number, not None"),
-    "a missing key": (["~model.d_ff"], r"model.d_ff is missing"),
+    "a missing key": (
+        ["~model.d_ff"],
+        r"d_ff cannot be worked out: it is that of model.d_ff, and there is no such key",
+    ),
     "a missing key of a part": (["~model.norm.eps"], r"model.norm.eps is missing.*no default to hide it"),
     "a part that the code makes": (
         ["~model.norm._partial_"],
@@ -130,7 +134,7 @@ MISTAKES = {
     "truth for a group": (["logger=false"], r"the name of one of its files, such as logger=none"),
     "an interpolation to nowhere": (
         ["model.d_ff=${model.width}"],
-        r"model.d_ff cannot be worked out: .*model.width.*; say model.d_ff=",
+        r"d_ff cannot be worked out: it is that of model.width, and there is no such key; say model.*d_ff=",
     ),
 }
 
@@ -139,7 +143,7 @@ MISTAKES = {
 def test_a_mistake_is_told_in_one_sentence_with_the_way_out(mistake):
     overrides, sentence = MISTAKES[mistake]
     with pytest.raises(UserError, match=sentence) as caught:
-        check(compose(overrides))
+        check(resolve(compose(overrides)))
     assert "\n" not in str(caught.value)
 
 
@@ -156,11 +160,11 @@ def test_a_mistake_is_told_in_one_sentence_with_the_way_out(mistake):
     ],
 )
 def test_sound_configs_pass(overrides):
-    check(compose(overrides))
+    check(resolve(compose(overrides)))
 
 
 def test_a_whole_number_may_stand_for_a_number():
-    check(compose(["model.dropout=0"]))
+    check(resolve(compose(["model.dropout=0"])))
 
 
 def test_what_is_typed_is_taken_as_it_is_at_any_scale():
@@ -170,7 +174,8 @@ def test_what_is_typed_is_taken_as_it_is_at_any_scale():
 def test_checking_needs_no_lightning_which_takes_seconds_to_import():
     program = (
         "import sys; from etude.config.compose import compose; from etude.config.check import check; "
-        "check(compose(['experiment=table3/B1'])); sys.exit('lightning' in sys.modules)"
+        "from etude.config.resolve import resolve; check(resolve(compose(['experiment=table3/B1']))); "
+        "sys.exit('lightning' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
@@ -200,7 +205,7 @@ def test_a_file_in_the_wrong_folder_is_pointed_at(folder, override, sentence, tm
     (tmp_path / "conf" / folder / "mine.yaml").write_text("_target_: mine.Mine\n")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UserError, match=sentence):
-        check(compose([override]))
+        check(resolve(compose([override])))
 
 
 def test_a_file_that_ends_in_yml_is_pointed_at_where_it_is_missed(tmp_path, monkeypatch):

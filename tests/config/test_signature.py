@@ -10,15 +10,17 @@ from lightning import Trainer
 from etude.config import schema
 from etude.config.check import check
 from etude.config.compose import compose
-from etude.config.schema import _INSTEAD, FLAGS
+from etude.config.resolve import resolve
+from etude.config.schema import INSTEAD
 from etude.config.signature import signature
 from etude.errors import UserError
 
 
 def test_the_flags_of_lightnings_trainer_are_all_known_and_no_others() -> None:
     flags = {*inspect.signature(Trainer).parameters}
-    assert {*FLAGS} == flags - {*_INSTEAD} - {field.name for field in fields(schema.Trainer)}
-    assert {*_INSTEAD} <= flags
+    optional = {field.name for field in fields(schema.Trainer) if field.default is None}
+    assert optional == flags - {*INSTEAD} - ({field.name for field in fields(schema.Trainer)} - optional)
+    assert {*INSTEAD} <= flags
 
 
 def test_what_the_code_gives_is_not_left_to_the_config() -> None:
@@ -41,7 +43,7 @@ def test_what_the_code_gives_is_not_left_to_the_config() -> None:
 )
 def test_a_misspelt_key_of_a_foreign_part_is_refused_by_name(overrides: list[str], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        check(compose(overrides))
+        check(resolve(compose(overrides)))
 
 
 @pytest.mark.parametrize(

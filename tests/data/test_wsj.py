@@ -120,4 +120,4 @@ def test_missing_sections_are_named(folder: Path) -> None:
 
 
 def test_a_config_with_a_folder_passes_the_check(folder: Path) -> None:
-    check(compose(["data=wsj", f"data.root={folder}", "metrics=bracket_f1", "decoding=parsing"]))
+    check(resolve(compose(["data=wsj", f"data.root={folder}", "metrics=bracket_f1", "decoding=parsing"])))

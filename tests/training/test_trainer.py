@@ -116,11 +116,11 @@ def test_what_may_change_a_result_makes_another_run(flag: str, runs: Freeze) -> 
         ("+trainer.plugins=[]", r"trainer\.plugins is set by étude itself: leave it out"),
         (
             "+trainer.gradient_clip_vla=1",
-            r"gradient_clip_vla is not a flag of the trainer; did you mean gradient_clip_val",
+            r"gradient_clip_vla is not a key of trainer; did you mean gradient_clip_val",
         ),
         (
             "trainer.gradient_clip=1",
-            r"trainer\.gradient_clip is not a flag of the trainer; did you mean gradient_clip_val",
+            r"trainer\.gradient_clip is not a key of trainer; did you mean gradient_clip_val",
         ),
         ("trainer.benchmark=true", r"trainer\.benchmark is not in the config yet: write \+trainer\.benchmark=\.\.\."),
         ("trainer.gradient_clip_val=much", r"trainer\.gradient_clip_val must be a number or null, not 'much'"),

@@ -96,8 +96,9 @@ def run_task_on_a_run(verb: str, task: TaskOnARun, words: list[str]) -> None:
         from etude.config.check import check
         from etude.config.resolve import resolve, typed_overrides
 
-        check(config, getattr(schema, verb.capitalize()))
-        task(resolve(config), typed_overrides(config))
+        plain = resolve(config)
+        check(plain, getattr(schema, verb.capitalize()))
+        task(plain, typed_overrides(config))
 
     if {"-h", "--help"} & set(words):
         sys.stdout.write(_help(verb))

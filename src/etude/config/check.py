@@ -6,9 +6,6 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import InterpolationKeyError, InterpolationResolutionError, MissingMandatoryValue
-
 from etude.config.schema import (
     GIVEN,
     Factory,
@@ -17,13 +14,11 @@ from etude.config.schema import (
     Part,
     Parts,
     Run,
-    Trainer,
-    flag_mistake,
     hints_of,
 )
-from etude.config.signature import Signature, signature
+from etude.config.signature import signature_of
 from etude.config.unknown import no_such_key
-from etude.errors import UserError, chain
+from etude.errors import UserError
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}
 OF_HYDRA = {"hydra", "optimized_metric"}
@@ -34,14 +29,14 @@ _OF_STEP = "the code gives it nothing when it is made; for a function of the ste
 _UNIONS = (UnionType, Union)  # of types; of a type and a Literal
 _LARGEST = 2**63 - 1  # the largest integer in a tensor (int64)
 
-Node = DictConfig | Mapping[str, Any]
+Node = Mapping[str, Any]
 
 
 def check(config: Node, schema: type = Run) -> None:
     """Check every name, type and `_target_` of `config` against the schema and the signatures.
 
     Args:
-        config: the composed config; or the resolved one as plain data, for which this is a hundred times as fast.
+        config: the resolved config.
         schema: a dataclass of `schema.py`.
 
     Raises:
@@ -55,15 +50,12 @@ def _check_section(node: Any, schema: type, path: str) -> None:
     hints = hints_of(schema)
     if schema is Model:
         hints = hints | _hints_of_class(node, path)
-    if schema is Trainer:
-        _check_flags(node, hints)
-    else:
-        _check_no_other_keys(node, hints, path)
+    _check_no_other_keys(node, hints, path)
     for name, hint in hints.items():
         where = _join(path, name)
-        if not _has(node, name) and name in _left_open(schema):
+        if name not in node and name in _left_open(schema):
             continue
-        if not _has(node, name):
+        if name not in node:
             raise UserError(f"{where} is missing: the config must say it, for instance {where}=...")
         _check_value(node, name, hint, where)
 
@@ -75,10 +67,10 @@ def check_model(node: Node) -> None:
 
 def _hints_of_class(node: Node, path: str) -> dict[str, Any]:
     """Return the parameters of the model's class that `Model` does not have, and that are required or in the config."""
-    if not _has(node, "_target_"):
+    if "_target_" not in node:
         return {}
-    expected = _signature_of(node, path)
-    needed = expected.required.union(expected.leading).difference(GIVEN["model"])
+    expected = signature_of(node, path)
+    needed = expected.required.difference(GIVEN["model"])
     own = {name: hint for name, hint in expected.keywords.items() if name not in hints_of(Model)}
     return {name: hint for name, hint in own.items() if name in needed or (name in node and name not in GIVEN["model"])}
 
@@ -90,11 +82,6 @@ def _join(path: str, name: str) -> str:
 def _left_open(schema: type) -> set[str]:
     """Return the keys that a config may lack: those with a default in the schema."""
     return {field.name for field in fields(schema) if field.default is not MISSING}
-
-
-def _has(node: Node, name: str) -> bool:
-    """Return whether the key has a value; ??? in plain data counts as none."""
-    return name in node and (isinstance(node, DictConfig) or node[name] != "???")
 
 
 def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
@@ -113,7 +100,7 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
         _check_section(value, hint, where)  # type: ignore[arg-type]
     elif not _conforms(value, hint):
         several = "; for several say seed=1,2,3" if where == "seed" else ""
-        raise UserError(f"{where} must be {_describe(hint)}, not {_show(value)}{several}")
+        raise UserError(f"{where} must be {_describe(hint)}, not {value!r}{several}")
     elif type(value) is int and abs(value) > _LARGEST:
         raise UserError(f"{where} must lie between -{_LARGEST} and {_LARGEST}, not be {value}")
 
@@ -131,23 +118,13 @@ def _check_parts(node: Any, path: str, given: tuple[str, ...]) -> None:
         check_part(_value(node, name, f"{path}.{name}"), f"{path}.{name}", given)
 
 
-def _check_flags(node: Node, own: Mapping[str, Any]) -> None:
-    """Check that each key of `trainer` is one of étude's or a flag of Lightning's Trainer."""
-    for name in map(str, node):
-        if mistake := flag_mistake(name, own):
-            raise mistake
-        value = _value(node, name, f"trainer.{name}")
-        if isinstance(value, Mapping):  # a profiler, say
-            check_part(value, f"trainer.{name}", ("dirpath",))
-
-
 def _without_groups(node: Any, path: str) -> Any:
     """Check the parameter groups of an optimizer's node, and return the node without them."""
     if not isinstance(node, Mapping) or "groups" not in node:
         return node
     groups = _value(node, "groups", f"{path}.groups") or []
     if not _conforms(groups, list):
-        raise UserError(f"{path}.groups must be a list of groups of parameters, not {_show(groups)}")
+        raise UserError(f"{path}.groups must be a list of groups of parameters, not {groups!r}")
     for number, group in enumerate(groups):
         match = group.get("match") if isinstance(group, Mapping) else None
         try:
@@ -171,7 +148,7 @@ def check_part(node: Any, path: str, given: tuple[str, ...] = (), *, called: boo
         UserError: the first mistake.
     """
     _require_section(node, path, "one of its variations")
-    if not _has(node, "_target_"):
+    if "_target_" not in node:
         if "default" in node:  # misspelt: `defaults` would bring the class
             raise no_such_key(f"{path}.default", path, ())
         raise UserError(f"{path} names no _target_: its YAML file must say which class it configures")
@@ -181,42 +158,24 @@ def check_part(node: Any, path: str, given: tuple[str, ...] = (), *, called: boo
         raise UserError(
             f"{path} is made by the code, with what it alone knows: write _partial_: true beside its _target_"
         )
-    expected = _signature_of(node, path).for_config(bool(node.get("_partial_")))
+    expected = signature_of(node, path)
     if not expected.open:
         of_code = expected.leading if expected.by_name_alone else ()
         known = [name for name in expected.keywords if name not in given or name not in of_code]
         _check_no_other_keys(node, known, path)
     for name in expected.required.difference(given):
-        if not _has(node, name):
+        if name not in node:
             instead = _OF_STEP if path == "schedule" and name in expected.leading else "has no default to hide it"
             raise UserError(f"{path}.{name} is missing: {node['_target_']} needs it, and {instead}")
     for name, hint in expected.keywords.items():
-        if _has(node, name):
+        if name in node:
             _check_value(node, name, hint, f"{path}.{name}")
 
 
-def _signature_of(node: Node, path: str) -> Signature:
-    target = _value(node, "_target_", f"{path}._target_")
-    if not isinstance(target, str) or not all(name.isidentifier() for name in target.split(".")):
-        raise UserError(f"{path}._target_ must name a class, such as package.module.Name, not {_show(target)}")
-    return signature(target)
-
-
 def _value(parent: Node, name: str, where: str) -> Any:
-    """Return one value with its interpolations resolved.
-
-    Raises:
-        UserError: the value is ??? or cannot be resolved.
-    """
-    try:
-        return parent[name]
-    except MissingMandatoryValue as error:
-        raise UserError(f"{where} is left open (???): say {where}=...") from error
-    except (InterpolationResolutionError, InterpolationKeyError) as error:
-        if mistake := next((cause for cause in chain(error) if isinstance(cause, UserError)), None):
-            raise mistake from error  # raised by one of étude's resolvers
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{where} cannot be worked out: {reason}; say {where}=...") from error
+    if parent[name] == "???":
+        raise UserError(f"{where} is left open (???): say {where}=...")
+    return parent[name]
 
 
 def _check_no_other_keys(node: Node, names: Any, path: str) -> None:
@@ -231,9 +190,9 @@ def _require_section(node: Any, path: str, what: str, way_out: str = "") -> None
     """Check that the node is a section of keys: `model.position=rope` may be a typo for `model/position=rope`."""
     if not isinstance(node, Mapping):
         choice = f"{path.replace('.', '/')}={node if isinstance(node, str) else 'NAME'}"
-        of_keys = ", whose file holds keys with their values" * isinstance(node, list | ListConfig)
+        of_keys = ", whose file holds keys with their values" * isinstance(node, list)
         way_out = way_out or f"to choose a variation write {choice}{of_keys}"
-        raise UserError(f"{path} must be {what}, not {_show(node)}; {way_out}")
+        raise UserError(f"{path} must be {what}, not {node!r}; {way_out}")
 
 
 def _conforms(value: Any, hint: Any) -> bool:
@@ -249,7 +208,7 @@ def _conforms(value: Any, hint: Any) -> bool:
     return isinstance(value, _ACCEPTED.get(hint, hint))
 
 
-_ACCEPTED: dict[Any, Any] = {float: int | float, list: list | ListConfig, tuple: list | ListConfig, dict: Mapping}
+_ACCEPTED: dict[Any, Any] = {float: int | float, list: list, tuple: list, dict: Mapping}
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word", NoneType: "null"}
 
 
@@ -260,7 +219,3 @@ def _describe(hint: Any) -> str:
         options = get_args(hint)
         return f"one of {', '.join(map(str, options))}" if len(options) > 1 else str(options[0])
     return _WORDS.get(hint, f"a {getattr(hint, '__name__', hint)}")
-
-
-def _show(value: Any) -> str:
-    return repr(OmegaConf.to_container(value)) if OmegaConf.is_config(value) else repr(value)

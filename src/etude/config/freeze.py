@@ -32,8 +32,9 @@ def freeze(config: DictConfig) -> RunDir:
     Raises:
         UserError: the config is not valid.
     """
+    written, typed = as_written(config), typed_overrides(config)
     plain = resolve_valid(config)
-    return _freeze(ValidConfig(plain, as_written(config), typed_overrides(config)), fingerprints(plain))
+    return _freeze(ValidConfig(plain, written, typed), fingerprints(plain))
 
 
 def freeze_all(

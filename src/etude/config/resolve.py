@@ -1,5 +1,6 @@
 """Convert a composed config to plain data: resolved, and checked."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ from omegaconf.errors import OmegaConfBaseException
 from etude.config.check import OF_HYDRA, check
 from etude.config.precision import choose_precision
 from etude.config.rules import check_choices, check_rules
-from etude.errors import UserError
+from etude.errors import UserError, chain
 from etude.store.parent import find_parent
 
 UNSAID = {"init_from": None, "budget.val_metrics": None, "budget.val_sentences": None, "tokenizer.shared": True}
@@ -22,14 +23,18 @@ def resolve_valid(config: DictConfig) -> dict[str, Any]:
     Raises:
         UserError: the config is not valid.
     """
-    plain = resolve_plain(without_hydra(config), config.hydra.runtime.choices)
+    plain = resolve(config)
     check_resolved(plain, typed_overrides(config))
     return plain
 
 
 def resolve(config: DictConfig) -> dict[str, Any]:
-    """Return the config as plain data: interpolations resolved, group choices in `choices`, Hydra's node left out."""
-    return _resolve(without_hydra(config), config.hydra.runtime.choices)
+    """Return the config as plain data: interpolations resolved, group choices in `choices`, Hydra's node left out.
+
+    Raises:
+        UserError: a value cannot be worked out.
+    """
+    return resolve_plain(without_hydra(config), config.hydra.runtime.choices)
 
 
 def as_written(config: DictConfig) -> dict[str, Any]:
@@ -54,19 +59,6 @@ def without_hydra(config: DictConfig) -> DictConfig:
     return own
 
 
-def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Resolve a config, given without Hydra's own node, and the chosen option of each config group.
-
-    Raises:
-        UserError: a value cannot be resolved.
-    """
-    try:
-        return _resolve(own, choices)
-    except (OmegaConfBaseException, UserError):
-        check(own)  # key by key, to find the one that cannot be resolved
-        raise
-
-
 def check_resolved(plain: dict[str, Any], typed: Sequence[str]) -> None:
     """Check a resolved config completely, given the overrides.
 
@@ -78,8 +70,21 @@ def check_resolved(plain: dict[str, Any], typed: Sequence[str]) -> None:
     check_choices(plain, typed)
 
 
-def _resolve(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = OmegaConf.to_container(own, resolve=True)  # type: ignore[assignment]
+def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Resolve a config, given without Hydra's own node, and the chosen option of each config group.
+
+    Raises:
+        UserError: a value cannot be worked out.
+    """
+    try:
+        plain: dict[str, Any] = OmegaConf.to_container(own, resolve=True)  # type: ignore[assignment]
+    except OmegaConfBaseException as error:
+        if mistake := next((cause for cause in chain(error) if isinstance(cause, UserError)), None):
+            raise mistake from error  # raised by one of étude's resolvers
+        key, reason = error.full_key, str(error).splitlines()[0]
+        nowhere = re.match("Interpolation key '(.+)' not found", reason)
+        reason = f"it is that of {nowhere[1]}, and there is no such key" if nowhere else reason
+        raise UserError(f"{key} cannot be worked out: {reason}; say {key}=...") from error
     if "precision" in plain:  # commands that do not train have none
         plain["precision"] = choose_precision(plain["precision"], (plain.get("trainer") or {}).get("accelerator", ""))
     if "init_from" in plain:

@@ -62,7 +62,7 @@ def _head_dim(size: int, *, _root_: DictConfig) -> int:
 
 def _noam_peak(*, _root_: DictConfig) -> float:
     """Compute the peak learning rate of equation (3): `budget.lr_factor * (d_model * warmup_steps)^-0.5`."""
-    product = _root_.model.d_model * _root_.budget.warmup_steps
+    product = _whole(_root_, "model.d_model") * _whole(_root_, "budget.warmup_steps")
     return _factor(_root_, "budget.lr_factor") * max(1, product) ** -0.5
 
 
@@ -75,21 +75,24 @@ def _factor(root: DictConfig, key: str) -> float:
     return factor
 
 
+def _whole(root: DictConfig, key: str) -> int:
+    number = OmegaConf.select(root, key)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise UserError(f"{key} must be a whole number, not {number!r}")
+    return number
+
+
 def _head_size(size: Any, name: str, *, _root_: DictConfig) -> Any:
     """Return `size`, or d_model / heads if it is null.
 
     Raises:
-        UserError: it is null, and `heads` does not divide `d_model`.
+        UserError: it is null, and `heads` does not divide `d_model`, or one of these is no whole number.
     """
     if size is not None:
         return size
-    d_model, heads = _root_.model.d_model, _root_.model.heads
-    if isinstance(heads, int) and heads < 1:
+    d_model, heads = _whole(_root_, "model.d_model"), _whole(_root_, "model.heads")
+    if heads < 1:
         raise UserError(f"model.heads must be at least 1, not {heads}")
-    if not isinstance(d_model, int) or not isinstance(heads, int):
-        raise UserError(
-            f"model.{name} is left open, and model.d_model={d_model} / model.heads={heads} does not give it"
-        )
     if d_model % heads:
         fits = max(1, d_model // heads)
         raise UserError(

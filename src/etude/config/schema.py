@@ -3,12 +3,9 @@
 A `Part` is a node whose `_target_` names a class or function; its schema is the signature of that.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Literal, get_type_hints
-
-from etude.errors import UserError, did_you_mean
 
 
 class Part:
@@ -104,7 +101,7 @@ class Averaging:
 
 @dataclass
 class Trainer:
-    """Where and how to train; most other flags of Lightning's Trainer may be added."""
+    """Where and how to train. Those with a default are flags of Lightning's Trainer that a config may add."""
 
     accelerator: Literal["auto", "cpu", "gpu", "cuda", "mps"]
     devices: int
@@ -118,6 +115,17 @@ class Trainer:
     gradient_clip_val: float | None
     limit_train_batches: int | None
     fast_dev_run: bool | int
+    benchmark: Any = None
+    detect_anomaly: Any = None
+    enable_autolog_hparams: Any = None
+    gradient_clip_algorithm: Any = None
+    inference_mode: Any = None
+    limit_val_batches: Any = None
+    log_every_n_steps: Any = None
+    model_registry: Any = None
+    num_nodes: Any = None
+    profiler: Any = None
+    sync_batchnorm: Any = None
 
 
 @dataclass
@@ -203,7 +211,7 @@ class Generate:
 
 
 _STEPS, _VALIDATION, _TEST = "budget.max_steps", "budget.val_every", "budget.bleu_sentences"
-_INSTEAD = {
+INSTEAD = {
     "accumulate_grad_batches": "trainer.micro_batches",
     "barebones": None,
     "callbacks": "callbacks",
@@ -229,22 +237,6 @@ _INSTEAD = {
     "val_check_interval": _VALIDATION,
 }
 """Flags of Lightning's Trainer that étude sets itself, and the key to use instead."""
-
-FLAGS = (
-    *("benchmark", "detect_anomaly", "enable_autolog_hparams", "gradient_clip_algorithm", "inference_mode"),
-    *("limit_val_batches", "log_every_n_steps", "model_registry", "num_nodes", "profiler", "sync_batchnorm"),
-)
-"""The other flags of Lightning's Trainer, besides the fields of `Trainer`."""
-
-
-def flag_mistake(key: str, own: Collection[str]) -> UserError | None:
-    """Return the error for a key of `trainer`; None if it is one of étude's `own` or a flag that Lightning accepts."""
-    if key in own or key in FLAGS:
-        return None
-    if key in _INSTEAD:
-        way_out = f"say {_INSTEAD[key]} instead" if _INSTEAD[key] else "leave it out"
-        return UserError(f"trainer.{key} is set by étude itself: {way_out}")
-    return UserError(f"trainer.{key} is not a flag of the trainer; {did_you_mean(key, [*own, *FLAGS])}")
 
 
 @cache

@@ -2,7 +2,7 @@
 
 import importlib.util
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from traceback import extract_tb
@@ -46,6 +46,22 @@ class Signature:
             return replace(self, required=self.required.union(self.leading))
         of_code = self.leading if self.by_name_alone else ()
         return replace(self, keywords={name: hint for name, hint in self.keywords.items() if name not in of_code})
+
+
+def signature_of(node: Mapping[str, Any], path: str) -> Signature:
+    """Return the signature of a part's `_target_` as it applies to its config.
+
+    Args:
+        node: the config of the part.
+        path: its dotted key, for messages.
+
+    Raises:
+        UserError: as `signature`, or it is no dotted path.
+    """
+    target = node["_target_"]
+    if not isinstance(target, str) or not all(name.isidentifier() for name in target.split(".")):
+        raise UserError(f"{path}._target_ must name a class, such as package.module.Name, not {target!r}")
+    return signature(target).for_config(bool(node.get("_partial_")))
 
 
 @cache

@@ -10,7 +10,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from etude.config.schema import GIVEN, flag_mistake
+from etude.config.schema import GIVEN, INSTEAD, Trainer, hints_of
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, shipped
@@ -103,10 +103,10 @@ def unknown_key(error: OmegaConfBaseException) -> UserError:
     if longer := _find_longer_keys(str(error.full_key), parent):
         return UserError(f"{error.full_key} is not a key of the config; did you mean {' or '.join(longer)}?")
     section, _, key = str(error.full_key).rpartition(".")
-    if section == "trainer" and (mistake := flag_mistake(key, known)):
-        return mistake
-    by_class = _keys_of_class(parent) if isinstance(parent, DictConfig) else ()
-    if section == "trainer" or key in by_class:
+    by_class: Collection[str] = _keys_of_class(parent) if isinstance(parent, DictConfig) else ()
+    if section == "trainer":
+        by_class = hints_of(Trainer)
+    if key in by_class:
         return UserError(f"{section}.{key} is not in the config yet: write +{section}.{key}=...")
     if section in ("callbacks", "logger"):
         return UserError(
@@ -153,6 +153,9 @@ def no_such_key(key: str, section: str, known: Iterable[str], target: str = "") 
             "leaves attention from decoder to encoder alone; leave it out"
         )
     group, _, name = key.rpartition(".")
+    if section == "trainer" and name in INSTEAD:
+        way_out = f"say {INSTEAD[name]} instead" if INSTEAD[name] else "leave it out"
+        return UserError(f"{key} is set by étude itself: {way_out}")
     if name == "default" and (where := find_line(re.compile("default *:").match, group.replace(".", "/"))):
         return UserError(
             f"{where}: default is not a key of {section}; list the files that this one adds to under defaults:"
