@@ -2,7 +2,6 @@
 
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from etude.errors import UserError
@@ -51,16 +50,6 @@ def import_from_here() -> None:
     """Put the working directory at the end of `sys.path`, so that its modules can be imported but shadow no library."""
     here = str(Path.cwd())
     sys.path[:] = [*(path for path in sys.path if path not in ("", here)), here]
-
-
-def hidden_module(name: str) -> tuple[Path, str] | None:
-    """Return the user's module of this name and the file that Python imports instead; None if it is not hidden."""
-    here = Path.cwd()
-    own = next((path for path in (here / f"{name}.py", here / name) if path.exists()), None)
-    spec = find_spec(name) if own else None
-    if own is None or spec is None or str(spec.origin or own).startswith(str(own)):
-        return None
-    return own, str(spec.origin)
 
 
 def is_there(path: Path) -> bool:

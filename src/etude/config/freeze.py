@@ -131,6 +131,7 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
     config = job.config
     directory = run_dir(config, text.all)
     training = TrainingDir(directory.runs_dir / FOLDER / identify_training(config, text.training))
+    identity = training_material(config, text.training)
     if config["trainer"]["fast_dev_run"]:  # a debug run starts from scratch
         remove(directory)
         remove(training)
@@ -141,7 +142,7 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
         write_text(directory.text_file, f"{text.all}\n")
         directory.link_training(training.path.name)
         if not training.identity_file.is_file():
-            write_json(training.identity_file, training_material(config, text.training))
+            write_json(training.identity_file, identity)
         write_text(directory.written_file, OmegaConf.to_yaml(OmegaConf.create(job.written)))
         write_text(directory.config_file, OmegaConf.to_yaml(OmegaConf.create(config)))
     return directory

@@ -5,13 +5,13 @@ import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from etude.errors import UserError, did_you_mean
 from etude.lean_import import import_lightning
-from etude.paths import hidden_module
 
 _PLAIN = {int, float, bool, str, list, dict, tuple, NoneType}
 
@@ -74,10 +74,8 @@ def signature(target: str) -> Signature:
     try:
         part = _find(target)
     except UserError as error:
-        if hidden := hidden_module(target.partition(".")[0]):
-            raise UserError(
-                f"_target_: {target}: {hidden[0]} is not imported, for {hidden[1]} has its name: rename yours"
-            ) from error
+        if hidden := _say_what_hides(target.partition(".")[0]):
+            raise UserError(f"_target_: {target}: {hidden}") from error
         raise
     try:
         parameters = inspect.signature(part, eval_str=True).parameters.values()
@@ -113,6 +111,16 @@ def _find(target: str) -> Any:
         names = [one for one, value in vars(holder).items() if callable(value) and not one.startswith("_")]
         raise UserError(f"_target_: {target} names nothing in {module}; {did_you_mean(name, names)}")
     return part
+
+
+def _say_what_hides(name: str) -> str:
+    """Say which file Python imports in place of the user's module of this name; "" if it imports that."""
+    here = Path.cwd()
+    own = next((path for path in (here / f"{name}.py", here / name) if path.exists()), None)
+    spec = importlib.util.find_spec(name) if own else None
+    if own is None or spec is None or str(spec.origin or own).startswith(str(own)):
+        return ""
+    return f"{own} is not imported, for {spec.origin} has its name: rename yours"
 
 
 def not_imported(target: str, error: BaseException) -> UserError:
