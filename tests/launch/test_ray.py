@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from etude.errors import UserError
-from etude.launch.sweep import SweepFailed
+from etude.launch.sweep import NothingMore, SweepFailed
 from etude.store.lock import Busy
 from etude.store.run_dir import RunDir
 
@@ -149,6 +149,25 @@ def test_on_ctrl_c_every_run_saves_and_stops(
         impatient.join()
         signal.signal(signal.SIGINT, before)
     assert (run.path / "checkpoint").exists()
+
+
+class Asked(NothingMore):
+    """A search that notes how many trials it was asked for, and has none."""
+
+    def __init__(self) -> None:
+        self.room = 0
+
+    def more(self, room: int) -> list[tuple[RunDir, str]]:
+        self.room = room
+        return []
+
+
+@pytest.mark.parametrize(("of_a_run", "at_once"), [(None, 1), (0, 2), (0.5, 2), (1, 1)])
+def test_a_search_is_asked_for_as_many_trials_as_there_are_cores_and_gpus_for(
+    of_a_run: float | None, at_once: int, how: How
+) -> None:
+    run_as_tasks([], **how | {"num_gpus": of_a_run}, source=(asked := Asked()))
+    assert asked.room == at_once
 
 
 def test_what_ray_refuses_is_told(make_run: Make, how: How) -> None:

@@ -39,6 +39,11 @@ def test_each_pruner_of_optunas_is_made(kind: type, form: str) -> None:
     assert type(read_pruner(node, "x.pruner")) is kind
 
 
+def test_a_pruner_may_be_given_none_to_wrap() -> None:
+    pruner = read_pruner({"_target_": "patient", "wrapped_pruner": None, "patience": 2}, "x.pruner")
+    assert isinstance(pruner, optuna.pruners.PatientPruner)
+
+
 @pytest.mark.parametrize("word", ["successive_halving", "SuccessiveHalving", "SuccessiveHalvingPruner"])
 def test_a_word_is_spelt_in_any_way(word: str) -> None:
     assert isinstance(read_pruner(word, "x"), optuna.pruners.SuccessiveHalvingPruner)

@@ -54,7 +54,9 @@ def run_as_tasks(
     jobs = remote_jobs(run_dirs)
     if source is not NOTHING_MORE or any(job.state is State.WAITING for job in jobs):
         _start(init)
-        there, asked = ray.cluster_resources(), {"CPU": num_cpus, "GPU": num_gpus or 0}
+        there = ray.cluster_resources()
+        gpus = float("GPU" in there) if num_gpus is None else num_gpus  # of a run on one device
+        asked = {"CPU": num_cpus, "GPU": gpus}
         at_once = at_once or max(1, int(min(there.get(kind, 0) / of for kind, of in asked.items() if of)))
     launcher = RayLauncher(num_cpus, num_gpus, max_retries, command)
     try:

@@ -82,15 +82,16 @@ def _read(node: Any, kind: str, where: str) -> tuple[type, dict[str, Any]]:
             f"{where} must be a word, such as {'tpe' if kind == 'sampler' else 'median'}, or have a _target_"
         )
     made = _find(given["_target_"], kind, where)
-    arguments = {str(key): value for key, value in given.items() if str(key)[:1] != "_" and value is not None}
+    known = signature(made).parameters
+    needed = [name for name, one in known.items() if one.default is one.empty and one.kind not in (2, 4)]
+    arguments = {str(key): value for key, value in given.items() if str(key)[:1] != "_"}
+    arguments = {key: value for key, value in arguments.items() if value is not None or key in needed}
     if old := [key for key in arguments if key in _NO_MORE]:
         logger.warning("%s: left out, as today's Optuna chooses it itself: %s", where, ", ".join(old))
     arguments = {key: value for key, value in arguments.items() if key not in old}
-    known = signature(made).parameters
     is_open = any(one.kind is Parameter.VAR_KEYWORD for one in known.values())
     if not is_open and (other := [key for key in arguments if key not in known]):
         raise UserError(f"{where}.{other[0]} is not an argument of {made.__name__}; {did_you_mean(other[0], known)}")
-    needed = [name for name, one in known.items() if one.default is one.empty and one.kind not in (2, 4)]
     if missing := [name for name in needed if name not in given and name != "search_space"]:
         raise UserError(
             f"{where}: {made.__name__} needs {missing[0]}: {{_target_: {made.__name__}, {missing[0]}: ...}}"
