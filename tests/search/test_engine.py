@@ -3,18 +3,21 @@ import re
 from collections.abc import Callable
 from math import inf, nan
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from tests.search.world import EVERY, SPACE, STEPS, Above, World, carry_out, loss, search, table, tpe
 
 from etude.errors import UserError
 from etude.search.ask import seed_of_trial
+from etude.search.distributions import read_distribution
 from etude.search.engine import Engine
 from etude.search.objective import Objective
-from etude.search.search import Dimension, Promotion
+from etude.search.search import Dimension, Promotion, Search
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 
@@ -51,6 +54,54 @@ def test_a_search_that_is_struck_after_every_run_makes_the_same_trials(
         engine = carry_out(what, struck, blows=1)
     assert table(engine) == expected
     assert struck.trained == left_in_peace.trained
+
+
+class Died(BaseException):
+    """A process is no more."""
+
+
+def dying_at(record: int) -> Callable[..., None]:
+    """Writes records to a journal until there are so many in all; then the process dies."""
+    write, count = JournalFileBackend.append_logs, 0
+
+    def append(self: JournalFileBackend, logs: list[dict[str, Any]]) -> None:
+        nonlocal count
+        whole = logs[: record - count]
+        count += len(whole)
+        if whole:
+            write(self, whole)
+        if whole != logs:
+            raise Died
+
+    return append
+
+
+FEW = {"k": Dimension(IntDistribution(1, 3), "1 to 3")}
+MEDIAN = optuna.pruners.MedianPruner(n_startup_trials=2)
+SEARCHES = {
+    "trials that are drawn twice": search(space=FEW, n_trials=6),
+    "drawn twice, and promoted": search(space=FEW, n_trials=6, promotion=Promotion()),
+    "pruned trials": search(stopping=MEDIAN, n_trials=5),
+    "trials of several seeds": search(seeds=(1, 2), stopping=MEDIAN, n_trials=6),
+}
+
+
+@pytest.mark.parametrize("what", SEARCHES.values(), ids=SEARCHES)
+def test_a_search_that_dies_at_any_record_of_its_journal_makes_the_same_trials(
+    what: Search, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def score(words: dict[str, str]) -> float:
+        return loss(words) + 0.1 * int(words.get("seed", 1))
+
+    engine = carry_out(what, World(tmp_path / "peace", score))
+    expected, records = table(engine), len(engine.journal.path.read_bytes().splitlines())
+    for record in range(2, records):
+        world = World(tmp_path / str(record), score)
+        with monkeypatch.context() as patch:
+            patch.setattr(JournalFileBackend, "append_logs", dying_at(record))
+            with pytest.raises(Died):
+                carry_out(what, world)
+        assert table(carry_out(what, world)) == expected, f"after {record} records"
 
 
 def test_promotion_finds_the_best_trial_of_all_in_far_fewer_steps(tmp_path: Path) -> None:
@@ -283,7 +334,11 @@ def test_a_number_that_no_run_has_is_named_with_those_that_there_are(tmp_path: P
         carry_out(search(objectives=(Objective("test.blue"),)), World(tmp_path))
 
 
-def test_no_rung_comes_before_the_end_of_the_warm_up(tmp_path: Path) -> None:
-    space = SPACE | {"budget.warmup_steps": Dimension(IntDistribution(1, 20), "1 to 20")}
+@pytest.mark.parametrize("key", ["budget.warmup_steps", "++budget.warmup_steps"])
+@pytest.mark.parametrize(
+    "drawn", [{"min": 1, "max": 20}, {"values": [20, 1]}, {"values": [20, 1], "probabilities": [0.5, 0.5]}], ids=str
+)
+def test_no_rung_comes_before_the_end_of_the_longest_warm_up(key: str, drawn: dict[str, Any], tmp_path: Path) -> None:
+    space = SPACE | {key: read_distribution(drawn, key).dimension()}
     with pytest.raises(UserError, match="before the end of a warm-up of 20 steps"):
         carry_out(search(space=space, promotion=Promotion()), World(tmp_path))

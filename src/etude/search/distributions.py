@@ -34,19 +34,23 @@ class Distribution:
         text: how the file describes it.
         quantile: the value at a probability, above 0 and below 1.
         native: makes Optuna's distribution of the same values; None: it has none.
+        values: the list that it draws from, if there is one.
     """
 
     text: str
     quantile: Callable[[float], Any]
     native: "Callable[[], BaseDistribution] | None" = None
+    values: Sequence[Any] = ()
 
     def dimension(self) -> Dimension:
         """Return the dimension of a search that has these values."""
         if self.native:
             return Dimension(self.native(), self.text)
-        return Dimension(
-            _float(0.0, 1.0), self.text, lambda drawn: self.quantile(min(max(drawn, _LEAST), 1.0 - _LEAST))
-        )
+
+        def convert(drawn: float) -> Any:
+            return self.quantile(min(max(drawn, _LEAST), 1.0 - _LEAST))
+
+        return Dimension(_float(0.0, 1.0), self.text, convert, self.values)
 
     def draw(self, at: float) -> Any:
         """Return what is drawn in that dimension to have the value at the probability `at`."""
@@ -105,7 +109,7 @@ def choice(values: Sequence[Any], text: str, probabilities: Sequence[float] | No
     plain = all(value is None or isinstance(value, bool | int | float | str) for value in values)
     is_native = probabilities is None and plain and len({*values}) == len(values)  # Optuna takes 1 for True
     return Distribution(
-        text, lambda at: values[min(bisect(bounds, at), len(values) - 1)], native if is_native else None
+        text, lambda at: values[min(bisect(bounds, at), len(values) - 1)], native if is_native else None, values
     )
 
 

@@ -63,6 +63,18 @@ class Engine:
         self._going: dict[RunDir, tuple[int, int]] = {}
         self._failed: set[int] = set()  # trials whose process failed, which another start of the search tries again
         self._seen: dict[RunDir, int] = {}  # the size of a metrics file when it was last read
+        with self.journal.locked():
+            for trial in self.journal.trials():
+                self._take_up(trial)
+
+    def _take_up(self, trial: FrozenTrial) -> None:
+        """Decide what an earlier process wrote the reason for in the journal, and was killed before it decided."""
+        if trial.state.is_finished():
+            self._tell_the_same(trial)
+        elif self.search.stopping and trial.intermediate_values and self._is_to_be_stopped(trial):
+            last = max(trial.intermediate_values)
+            run = trial.user_attrs["runs"][last if self.search.seeds else 0]
+            self._prune(trial, RunDir(self.runs_dir / run), last)
 
     def more(self, room: int) -> list[tuple[RunDir, str]]:
         """Return up to `room` runs to be trained now, each with its name for people.
@@ -238,11 +250,8 @@ class Engine:
         return {"rungs": rungs, "to": 0}
 
     def _longest_warmup(self) -> float:
-        dimension = self.search.space.get("budget.warmup_steps")
-        if dimension is None:
-            return 0
-        ends = getattr(dimension.distribution, "choices", None) or [dimension.distribution.high]  # type: ignore[attr-defined]
-        return max(float(dimension.convert(end)) for end in ends)
+        of_warmup = (one for key, one in self.search.space.items() if override_key(key) == "budget.warmup_steps")
+        return max((one.largest() for one in of_warmup), default=0)
 
     def _start(self, trial: FrozenTrial) -> RunDir | None:
         """Return the next run of a trial, told where to stop; None if it is finished already, which is noted."""

@@ -26,11 +26,19 @@ class Dimension:
         text: how the file describes it; a search goes on only with the same.
         convert: from what Optuna has drawn to the value of the key. A distribution that Optuna lacks is drawn as a
             probability in [0, 1], of which this is the quantile.
+        values: those of a list that Optuna does not draw from itself.
     """
 
     distribution: "BaseDistribution"
     text: str
     convert: Callable[[Any], Any] = lambda drawn: drawn
+    values: Sequence[Any] = ()
+
+    def largest(self) -> float:
+        """Return the largest number that the key may be set to."""
+        drawn: Any = self.distribution
+        ends = self.values or [self.convert(end) for end in getattr(drawn, "choices", ()) or (drawn.low, drawn.high)]
+        return max(map(float, ends))
 
 
 class StoppingRule(Protocol):
