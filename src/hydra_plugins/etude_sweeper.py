@@ -262,9 +262,8 @@ class OptunaSweeper(_LaunchingSweeper):
             UserError: an override or a key is not valid.
         """
         from etude.search.hydra_search import hydra_search, write_results
-        from etude.study.arms import split_override
 
         [study] = self._search(hydra_search(arguments, self.settings, self.config))
-        best = [(dict(map(split_override, one.user_attrs["overrides"])), one.values) for one in study.best_trials]
+        best = [(one.user_attrs["overrides"], one.values) for one in study.best_trials]
         write_results(Path(self.config.hydra.sweep.dir), best if len(study.directions) > 1 else best[:1])
         return []

@@ -6,6 +6,7 @@ import pytest
 from omegaconf import DictConfig, OmegaConf
 from optuna.pruners import MedianPruner
 
+from etude.errors import UserError
 from etude.search.cautions import cautions
 from etude.search.distributions import read_distribution
 from etude.search.hyperband import Hyperband
@@ -37,6 +38,13 @@ def test_a_band_beyond_the_budget_is_told(rule: Hyperband, validations: int, ban
     told = [*cautions(search(stopping=rule), config(validations))]
     expected = f"early_terminate stops no trial at validation {band}, as budget.max_steps and budget.val_every make "
     assert told == ([f"{expected}{validations} of them"] if band else [])
+
+
+@pytest.mark.parametrize("rule", [Hyperband(min_iter=1), MedianPruner()], ids=["hyperband", "median"])
+def test_what_stops_trials_is_refused_where_there_is_no_validation(rule: Any) -> None:
+    with pytest.raises(UserError, match=r"^s.yaml: no validation .* budget.val_every=10 is beyond budget.max_steps=3"):
+        [*cautions(search(stopping=rule), config(0))]
+    assert not [*cautions(search(stopping=rule, seeds=(1, 2, 3)), config(0))]  # which are judged by their ends
 
 
 @pytest.mark.parametrize("key", ["budget.steps", "budget", "++budget.val_every", "scale"])

@@ -167,6 +167,16 @@ def test_a_second_process_goes_on_with_the_trials_of_the_first(tmp_path: Path) -
     assert table(engines[0]) == table(engines[1]) == table(carry_out(search(), World(tmp_path / "alone")))
 
 
+def test_a_search_of_a_name_makes_so_many_further_trials_and_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for trials in (4, 8):
+        engine = carry_out(search(n_trials=4, further=True), World(tmp_path))
+        assert len(engine.journal.trials()) == trials
+    assert "first.journal holds 4 trials, and now come 4 further ones" in caplog.text
+
+
 def test_a_trial_is_pruned_at_the_first_validation_that_is_not_good_enough(tmp_path: Path) -> None:
     engine = carry_out(search(stopping=Above(8.0)), World(tmp_path))
     trials = engine.journal.trials()

@@ -296,14 +296,14 @@ def test_what_cannot_be_searched_is_one_sentence(
 
 
 def test_the_best_is_written_as_the_plugin_writes_it(tmp_path: Path) -> None:
-    write_results(tmp_path / "new", [({"budget.lr_factor": 0.5}, [3.25])])
+    write_results(tmp_path / "new", [(["budget.lr_factor=0.5", "++model.d_k=null", "study='4'"], [3.25])])
     file = tmp_path / "new/optimization_results.yaml"
     assert yaml.safe_load(file.read_text()) == {
         "name": "optuna",
-        "best_params": {"budget.lr_factor": 0.5},
+        "best_params": {"budget.lr_factor": 0.5, "model.d_k": None, "study": "4"},
         "best_value": 3.25,
     }
-    write_results(tmp_path / "new", [({"model.heads": 1}, [3.0, 1.0]), ({"model.heads": 2}, [2.0, 2.0])])
+    write_results(tmp_path / "new", [(["model.heads=1"], [3.0, 1.0]), (["model.heads=2"], [2.0, 2.0])])
     assert yaml.safe_load(file.read_text()) == {
         "name": "optuna",
         "solutions": [

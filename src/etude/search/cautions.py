@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from etude.errors import UserError
 from etude.search.hyperband import Hyperband
 from etude.search.score import is_in_curves
 from etude.search.search import Search
@@ -22,6 +23,9 @@ def cautions(search: Search, config: "DictConfig") -> Iterator[str]:
     Args:
         search: the search.
         config: what all trials have, composed.
+
+    Raises:
+        UserError: trials are to be stopped at validations, and there are none.
     """
     validated = config.budget.get("val_metrics") or ()
     for one in search.objectives:
@@ -29,8 +33,16 @@ def cautions(search: Search, config: "DictConfig") -> Iterator[str]:
             yield f"{one.name} is minimised, and it is better the higher: say maximize"
         if (search.stopping or search.promotion) and not is_in_curves(one.name, validated):
             yield f"{one.name} is known only when a run has ended, so that no trial is stopped or promoted by it"
-    if isinstance(search.stopping, Hyperband) and not any(override_key(key) in _OF_THE_BUDGET for key in search.space):
-        yield from _bands_beyond(search.stopping, config.budget.max_steps // config.budget.val_every)
+    if search.seeds or any(override_key(key) in _OF_THE_BUDGET for key in search.space):
+        return
+    steps, every = config.budget.max_steps, config.budget.val_every
+    if search.stopping and every > steps:
+        raise UserError(
+            f"{search.source}: no validation comes at which a trial could be stopped, as budget.val_every={every} is "
+            f"beyond budget.max_steps={steps}: lower it"
+        )
+    if isinstance(search.stopping, Hyperband):
+        yield from _bands_beyond(search.stopping, steps // every)
 
 
 def _bands_beyond(rule: Hyperband, validations: int) -> Iterator[str]:

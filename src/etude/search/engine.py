@@ -58,7 +58,14 @@ class Engine:
         self.search, self.runs_dir, self.freeze = search, runs_dir.absolute(), freeze
         maximize = [one.maximize for one in search.objectives]
         self.journal = Journal(runs_dir / study / f"{search.name}.journal", search.name, maximize, _recipe(search))
-        self.n_trials = search.n_trials + (len(self.journal.trials()) if search.further else 0)
+        held = len(self.journal.trials()) if search.further else 0
+        self.n_trials = search.n_trials + held
+        if held:
+            logger.info(
+                "%s: %s holds %d trials, and now come %d further ones",
+                *(search.source, self.journal.path),
+                *(held, search.n_trials),
+            )
         # the runs that were handed out, with the numbers of their trials and the rungs that these were to come to
         self._going: dict[RunDir, tuple[int, int]] = {}
         self._failed: set[int] = set()  # trials whose process failed, which another start of the search tries again

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Settings = Mapping[str, Any]
-Solution = tuple[Mapping[str, Any], Sequence[float]]
+Solution = tuple[Sequence[str], Sequence[float]]
 """What a trial was given by key, and its values."""
 
 _SOURCE = "hydra.sweeper"
@@ -120,15 +120,20 @@ def write_results(folder: Path, best: Sequence[Solution]) -> None:
 
     Args:
         folder: where it is written.
-        best: the best trial; with several objectives the best trials, none of which is better in all.
+        best: the overrides and the values of the best trial; with several objectives of the best trials, none of which
+            is better in all.
     """
     if len(best) == 1 and len(best[0][1]) == 1:
-        [(params, [value])] = best
-        found: dict[str, Any] = {"best_params": dict(params), "best_value": value}
+        [(words, [value])] = best
+        found: dict[str, Any] = {"best_params": _read_values(words), "best_value": value}
     else:
-        found = {"solutions": [{"params": dict(params), "values": [*values]} for params, values in best]}
+        found = {"solutions": [{"params": _read_values(words), "values": [*values]} for words, values in best]}
     folder.mkdir(parents=True, exist_ok=True)
     write_text(folder / "optimization_results.yaml", yaml.safe_dump({"name": "optuna", **found}, sort_keys=False))
+
+
+def _read_values(words: Sequence[str]) -> dict[str, Any]:
+    return {one.key_or_group: one.value() for one in map(parse_override, words)}
 
 
 def _read_space(words: Sequence[str], *, is_grid: bool) -> tuple[dict[str, Dimension], Values]:
