@@ -164,6 +164,14 @@ def test_without_a_network_the_way_to_go_on_offline_is_told(server: Server, tmp_
         download(url, tmp_path / "file", SUM)
 
 
+def test_a_place_without_a_protocol_is_one_sentence_and_a_folder_is_one_to_fetch_from(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot reach example\.invalid/file .*unknown url type"):
+        download("example.invalid/file", tmp_path / "file", SUM)
+    (tmp_path / "there").write_bytes(CONTENT)
+    download((tmp_path / "there").as_uri(), tmp_path / "file", SUM)
+    assert (tmp_path / "file").read_bytes() == CONTENT
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a disk without space")
 def test_a_full_disk_is_one_sentence(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file.part").symlink_to("/dev/full")

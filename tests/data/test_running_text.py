@@ -52,6 +52,26 @@ def test_a_document_is_cut_between_words_where_it_has_any() -> None:
     assert all(piece[-1].isalpha() for piece in pieces[:-1])
 
 
+@settings(max_examples=60, deadline=None)
+@given(documents=st.lists(st.text(st.sampled_from("a \n"), max_size=10), max_size=4))
+def test_every_document_with_words_ends_once_and_is_whole(documents: list[str]) -> None:
+    long = [document.replace("\n", "\n" * 5000).replace("a", "a" * 3000) for document in documents]
+    found, so_far = list[str](), ""
+    for piece, ends in read_pieces(Own(*long), "train"):
+        so_far += piece
+        if ends:
+            found, so_far = [*found, so_far], ""
+    assert not so_far
+    assert found == [document for document in long if document.strip()]
+
+
+@pytest.mark.parametrize("typed", ["\n\n", r"\n\n"], ids=["in a file", "on a command line"])
+def test_a_separator_may_be_typed(typed: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one\n\ntwo\n\nthree")
+    text = files(str(tmp_path / "a.txt"), valid="x", test="y", separator=typed)
+    assert documents(text, "train") == ["one", "two", "three"]
+
+
 @given(text=texts, sizes=sizes, separator=st.sampled_from(["\n", "ab", "aa", "\n\n"]))
 def test_documents_are_what_stands_between_separators(text: str, sizes: list[int], separator: str) -> None:
     found = ["".join(parts) for parts in divide(in_parts(text, sizes), separator)]

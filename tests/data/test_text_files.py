@@ -274,6 +274,14 @@ def test_several_references_are_files_or_columns_and_the_first_of_them_is_traine
     assert one.training_fingerprint() == files.training_fingerprint()
 
 
+def test_held_out_pairs_have_all_references(tmp_path: Path) -> None:
+    rows = write_lines(tmp_path / "rows.tsv", [f"a {n}\tb {n}\tc {n}" for n in range(30)])
+    splits = splits_of(files_corpus(tsv=rows, columns={"source": 1, "target": [2, 3]}, holdout=4))
+    assert all(target.count("\t") == 0 for _, target in splits["train"])
+    assert all(target == f"b {source[2:]}\tc {source[2:]}" for source, target in splits["valid"] + splits["test"])
+    assert [len(splits[split]) for split in SPLITS] == [22, 4, 4]
+
+
 def test_a_reference_file_of_other_lines_is_named(tmp_path: Path) -> None:
     a, b, c = (write_lines(tmp_path / name, [name] * lines) for name, lines in (("a", 2), ("b", 2), ("c", 3)))
     corpus = files_corpus(source=a, target=b, valid={"source": a, "target": b}, test={"source": a, "target": [b, c]})

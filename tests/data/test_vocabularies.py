@@ -13,7 +13,7 @@ from hypothesis.control import assume
 
 from etude.data.running_text import cut
 from etude.data.tokenizer import UNK, SentencePiece, Tokenizer, Vocabulary
-from etude.data.vocabularies import Bytes, Existing, open_tokenizer, write_two
+from etude.data.vocabularies import Bytes, Existing, open_tokenizer, open_two, write_two
 from etude.errors import UserError
 
 ALPHABET = "abcdef .,\n\tä"
@@ -104,6 +104,16 @@ def test_a_tokenizer_json_is_read_as_its_package_reads_it(tmp_path: Path) -> Non
     assert len(ours) == 4 + theirs.get_vocab_size()
 
 
+def test_what_a_tokenizer_json_does_not_know_is_unknown_and_its_numbers_may_have_gaps(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "bad": 7, "?": 3}, unk_token="?"))
+    made.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    made.save(str(tmp_path / "tokenizer.json"))
+    ours = opened(tmp_path, Existing(file=str(tmp_path / "tokenizer.json"), pattern=None, vocab_size=9))
+    assert ours.encode("a bad face") == [4, 11, UNK]
+    assert len(ours) == 12
+
+
 def test_a_file_of_tiktoken_is_read_as_its_package_reads_it(tmp_path: Path) -> None:
     vocabulary = _ranks_file(tmp_path)
     tiktoken = pytest.importorskip("tiktoken")
@@ -188,7 +198,10 @@ def test_two_vocabularies_are_those_of_either_side_alone(tmp_path: Path) -> None
         (alone := tmp_path / "one.model").write_bytes(model)
         assert one.encode(line) == open_tokenizer(alone).encode(line)
         assert one.serialized() == model
+    (tmp_path / "long").write_bytes(SentencePiece(**vars(BPE) | {"vocab_size": 60}).train(LINES))
     assert both.decode(both.target.encode("BAD FACE")) == "BAD FACE"
     assert UNK in both.target.encode("bad face")
+    larger = open_two(*(tmp_path / name for name in ("long", "one.model")))
+    assert larger.decode([*larger.target.encode("BAD"), len(larger) - 1]) == "BAD ⁇ "
     with pytest.raises(UserError, match="holds two vocabularies, of source and target"):
         Existing(file=str(file), pattern=None, vocab_size=9).train([])

@@ -55,6 +55,11 @@ def make_store(folder: Path, pairs: Pairs, model_type: str = "word", test: Pairs
     return prepare(corpus, pieces, folder / "cache", 40)
 
 
+def test_the_questions_are_no_text_to_be_modelled() -> None:
+    with pytest.raises(ValueError, match=r"task\.side=target: the targets of task=agreement are questions"):
+        Agreement(side="target")
+
+
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> TokenStore:
     return make_store(tmp_path_factory.mktemp("text"), LINES)

@@ -223,6 +223,16 @@ def test_bits_per_byte_are_those_of_the_lines_with_a_byte_for_each_end(tmp_path:
     assert found["bits_per_byte"] == pytest.approx(tokens * math.log2(store.vocab_size) / size)
 
 
+def test_bits_per_byte_are_those_of_the_first_reference_alone(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    one, two = (
+        make_store(tmp_path / name, [("x", f"so so{more}")] * 9) for name, more in (("one", ""), ("two", "\tla la la"))
+    )
+    found = [count_bytes(store, "test", "target", np.arange(9)) for store in (one, two)]
+    assert found == [9 * len("so so\n")] * 2
+
+
 def test_a_line_that_just_fits_has_the_bytes_of_its_text_whatever_is_unknown_in_it(tmp_path: Path) -> None:
     common, rare = "a a", "a Ω"
     pairs = [("x", common)] * 80 + [("x", rare)]

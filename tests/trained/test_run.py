@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import etude
@@ -130,6 +131,9 @@ def test_a_translation_s_log_probability_is_the_score_of_its_text(run: TrainedRu
     pairs = [(line, one) for line, of_line in zip(LINES, found, strict=True) for one in of_line if one.text]
     scores = run.score([line for line, _ in pairs], [one.text for _, one in pairs])
     assert scores == pytest.approx([run.score(line, one.text) for line, one in pairs], abs=1e-4)
+    assert run.score("a b", "") == pytest.approx(run.score(["a b"], [""])[0], abs=1e-4)
+    columns = np.array(["a b", "c"]), np.array(["b a", "c"])
+    assert run.score(*columns) == pytest.approx(run.score(*map(list, columns)), abs=1e-4)
     agreeing = [abs(one.log_probability - score) < 1e-3 for (_, one), score in zip(pairs, scores, strict=True)]
     assert sum(agreeing) > len(pairs) / 2
 

@@ -1,14 +1,18 @@
 """Source and target may have a vocabulary each, from the text to the translation."""
 
+import numpy as np
 import pytest
 import torch
 
 from etude.config.compose import compose
 from etude.config.freeze import freeze
 from etude.config.resolve import resolve_valid
+from etude.data.batch import make_batch
 from etude.data.vocabularies import open_tokenizer
 from etude.errors import UserError
 from etude.tasks import build
+from etude.tasks.perplexity import row_nats
+from etude.trained.align import align
 from etude.trained.load import load_trained
 from etude.trained.run import TrainedRun
 from etude.training.initial import take_weights
@@ -33,6 +37,16 @@ def test_a_run_of_two_vocabularies_trains_translates_and_is_exported(runs: Freez
     for side in ("source", "target"):
         written = open_tokenizer(run.path / "exported" / f"sentencepiece.{side}.model")
         assert written.encode(sources[0]) == getattr(tokenizer, side).encode(sources[0])
+    rows = np.arange(4)
+    batch = make_batch(split.sources.pad_rows(rows), split.targets.pad_rows(rows), rows)
+    trained, pairs = TrainedRun(run), (sources[:4], references[:4])
+    assert trained.score(*pairs) == pytest.approx((-row_nats(model, batch)).tolist(), abs=1e-4)
+    read = trained.attention(sources[0], references[0])
+    assert read.source[:-1] == tokenizer.source.subwords(split.sources[0][:-1])
+    assert read.target[1:] == tokenizer.target.subwords(split.targets[0][:-1])
+    tokens = [(split.sources[row].tolist(), split.targets[row].tolist()[:-1]) for row in rows]
+    for line, links in zip(sources, align(model, tokenizer, tokens, batch_tokens=200), strict=False):
+        assert {word for word, _ in links} <= {*range(len(line.split()))}
     file = run.path / "exported" / "model.safetensors"
     child = runs(
         "adapted", *short, *TWO, "tokenizer.vocab_size=28", f"init_from={{run:'{file}',vocabulary:adapt}}"

@@ -128,15 +128,15 @@ def _verify(path: Path, expected: str | None, name: str) -> None:
 def _receive(url: str, part: Path) -> None:
     """Append the missing bytes of `url` to `part`, or write all of it if the server cannot resume."""
     have = part.stat().st_size if part.is_file() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
+        request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
         response = urllib.request.urlopen(request, timeout=TIMEOUT)
     except urllib.error.HTTPError as error:
         if have and error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
             part.unlink()  # it is complete, or of another file
             return _receive(url, part)
         raise UserError(f"{url}: the server answers {error.code} {error.reason}; check data.url") from error
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise UserError(
             f"cannot reach {url} ({getattr(error, 'reason', error)}); to go on without a network, put {part.stem} and "
             "the other files of the corpus into a folder and set data.root=FOLDER"
@@ -158,7 +158,7 @@ def _read_chunks(response: http.client.HTTPResponse, url: str) -> Iterator[bytes
     try:
         while chunk := response.read1(1 << 16):
             yield chunk
-        complete = not response.length
+        complete = not getattr(response, "length", None)  # a file: has none
     except (OSError, http.client.HTTPException) as error:
         complete, reason = False, error
     if not complete:

@@ -52,6 +52,8 @@ class TextFiles(RunningText):
         input_sentence_size: int | None,
     ) -> None:
         super().__init__(documents=documents, stride=stride)
+        if separator and re.fullmatch(r"(\\[nrt])+", separator):  # as it is typed: Hydra leaves "\n" as it is
+            separator = separator.replace(r"\n", "\n").replace(r"\r", "\r").replace(r"\t", "\t")
         if separator == "":
             raise ValueError("data.separator is empty: say null, or what stands between two documents")
         self.vocab_size, self.input_sentence_size = vocab_size, input_sentence_size
@@ -222,7 +224,7 @@ def divide(parts: Iterable[str], separator: str) -> Iterator[Iterable[str]]:
         for text in ended:
             yield [*document, text]
             document = []
-        keep = len(separator) - 1  # the last characters may be the beginning of a separator
+        keep = min(len(rest), len(separator) - 1)  # the last characters may be the beginning of a separator
         document.append(rest[: len(rest) - keep])
         rest = rest[len(rest) - keep :]
     yield [*document, rest]

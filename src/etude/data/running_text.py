@@ -73,12 +73,14 @@ def read_pieces(text: RunningText, split: str) -> Iterator[tuple[str, bool]]:
     """
     whose = f"data: {type(text).__module__}.{type(text).__qualname__}.texts({split!r})"
     for document in text.texts(split):
-        last = ""
+        last, begun = "", False
         for piece in cut([document] if isinstance(document, str) else document, whose):
-            if last:
+            if begun or last.strip():
                 yield last, False
-            last = piece
-        if last.strip():
+                last, begun = piece, True
+            else:  # white space alone is no piece
+                last += piece
+        if begun or last.strip():
             yield last, True
 
 

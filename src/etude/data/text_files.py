@@ -16,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from etude.data.corpus import Corpus, Pair, digest, two_languages, warn_of_repeated
+from etude.data.corpus import Corpus, Pair, digest, first_reference, two_languages, warn_of_repeated
 from etude.data.lines import content_sum, parallel_lines, tsv_lines
 from etude.errors import UserError
 
@@ -56,14 +56,22 @@ class FilesCorpus(Corpus):
     def fingerprint(self) -> str:
         """Hash the content of the files, read as a stream, and the languages, which the paper's BLEU depends on."""
         sums = {split: [content_sum(path) for path in files] for split, files in self._split_files.items()}
-        return digest([sums, self.holdout if len(sums) < 3 else 0, list(self.languages), *self._key])
+        return digest(
+            [sums, self.holdout if len(sums) < 3 else 0, list(self.languages), *self._key, *self._of_held_out]
+        )
 
     def training_fingerprint(self) -> str:
         """Hash the same without the test files; if there are none, the number of held-out pairs counts."""
         training = {split: files for split, files in self._split_files.items() if split != "test"}
         sums = {split: [content_sum(path) for path in files] for split, files in training.items()}
         lacking = [split for split in self._files if split not in self._split_files]
-        return digest([sums, lacking, self.holdout if lacking else 0, list(self.languages), *self._key])
+        held_out = self.holdout if lacking else 0
+        return digest([sums, lacking, held_out, list(self.languages), *self._key, *self._of_held_out])
+
+    @property
+    def _of_held_out(self) -> list[str]:
+        """What the fingerprints have where held-out pairs have several references, of which earlier ones had one."""
+        return ["references"] if len(self._split_files) < 3 and len(self._columns) > 2 else []
 
     def fetch(self) -> None:
         """All is here; say how much of what a model shall not have seen stands in the training text too.
@@ -96,21 +104,22 @@ class FilesCorpus(Corpus):
                 raise UserError(f"data=files needs {key}.source and {key}.target, two files, or {key}.tsv alone")
         return files
 
-    def _read(self, split: str) -> Iterator[Pair]:
+    def _read(self, split: str, *, references: bool = False) -> Iterator[Pair]:
+        """Yield the pairs of the files of a split; those of the training files with all `references` or with one."""
         source, *targets = self._split_files[split]
-        columns = self._columns[: 2 if split == "train" else None]
+        columns = self._columns[: 2 if split == "train" and not references else None]
         return parallel_lines(source, *targets) if targets else tsv_lines(source, columns)
 
     def _divide(self, split: str) -> Iterator[Pair]:
         """Yield the pairs of the training files that belong to `split` after the hold-out."""
         held_out = self._split_of_held_out
         seen: set[int] = set()
-        for source, target in self._read("train"):
+        for source, target in self._read("train", references=split != "train"):
             key = _hash(source)
             if split == "train":
                 if key not in held_out:
                     yield source, target
-            elif held_out.get(key) == split and key not in seen and target:
+            elif held_out.get(key) == split and key not in seen and first_reference(target):
                 seen.add(key)
                 yield source, target
 

@@ -215,7 +215,7 @@ class Tokenizer:
 
         A model may have more rows than there are subwords (`model.vocabulary`), and an untrained one may generate one.
         """
-        return [int(token) if token < len(self) else UNK for token in tokens]
+        return [int(token) if token < self._processor.get_piece_size() else UNK for token in tokens]
 
     def _spaced(self, text: str) -> str:
         return text if self._keeps_spaces else _normalize_spaces(text)

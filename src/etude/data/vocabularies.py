@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,8 +44,10 @@ class Existing(Vocabulary):
     pattern: str | None  # of a file of tiktoken; None: GPT-2's
 
     def further_options(self) -> dict[str, Any]:
-        """Return the SHA-256 of the file, so that another file makes another store."""
-        return {"file": None, "sum": hashlib.sha256(self._content()).hexdigest()}
+        """Return the SHA-256 of the file, so that another makes another store, and whether it knows unknown tokens."""
+        content = self._content()
+        knows_unknown = {"unknown": True} if _names_unknown(content) else {}
+        return {"file": None, "sum": hashlib.sha256(content).hexdigest(), **knows_unknown}
 
     def train(self, text: Iterable[str], *, keep_spaces: bool = False) -> bytes:
         """Return what `open_tokenizer` reads; nothing is learned.
@@ -59,7 +62,9 @@ class Existing(Vocabulary):
                 raise UserError(
                     f"tokenizer.file={self.file} holds two vocabularies, of source and target: name a file with one"
                 )
-            return content if is_ours else _written("tokenizers", content=content.decode())
+            if is_ours:
+                return content
+            return _written("tokenizers", content=content.decode(), unknown=_names_unknown(content))
         if processor := _sentencepiece(content):
             if keep_spaces and processor.piece_to_id("\n") == processor.unk_id():
                 raise UserError(
@@ -239,9 +244,14 @@ class JsonTokenizer(ByteTokenizer):
             raise UserError(f"tokenizer.file is no tokenizer.json that `tokenizers` reads: {error}") from error
         self._made.no_truncation()
         self._made.no_padding()
+        model = json.loads(node["content"])["model"]
+        named = model.get("unk_token")
+        unknown = model.get("unk_id") if named is None else self._made.token_to_id(named)
+        self._unknown = unknown if node.get("unknown") else None  # runs of before were trained with a row for it
+        self._size = SPECIAL + 1 + max(self._made.get_vocab().values(), default=-1)
 
     def __len__(self) -> int:
-        return SPECIAL + self._made.get_vocab_size()
+        return self._size
 
     def encode(self, text: str) -> list[int]:
         """Convert a text to tokens, without BOS and EOS."""
@@ -250,7 +260,7 @@ class JsonTokenizer(ByteTokenizer):
     def encode_all(self, lines: Iterable[str]) -> list[list[int]]:
         """Convert many texts to tokens, with a thread per core."""
         found = self._made.encode_batch(list(lines), add_special_tokens=False)
-        return [[SPECIAL + token for token in one.ids] for one in found]
+        return [[UNK if token == self._unknown else SPECIAL + token for token in one.ids] for one in found]
 
     def _decode(self, tokens: list[int]) -> str:
         return self._made.decode(tokens, skip_special_tokens=False) if tokens else ""
@@ -291,6 +301,16 @@ class TiktokenTokenizer(ByteTokenizer):
 
     def _decode(self, tokens: list[int]) -> str:
         return self._made.decode(tokens)
+
+
+def _names_unknown(content: bytes) -> bool:
+    """Return whether a file is a `tokenizer.json` with a token for what it does not know."""
+    if content.lstrip()[:1] != b"{":
+        return False
+    with suppress(ValueError):
+        model = json.loads(content).get("model") or {}
+        return any(model.get(key) is not None for key in ("unk_token", "unk_id"))
+    return False
 
 
 def _package_is_missing(name: str) -> UserError:

@@ -30,6 +30,11 @@ class Agreement(LanguageModelling):
     words before it; if both are equally probable, the wrong one.
     """
 
+    def __init__(self, *, side: str) -> None:
+        super().__init__(side=side)
+        if side != "source":
+            raise ValueError(f"task.side={side}: the targets of task=agreement are questions: leave it out")
+
     def check_text(self, store: TokenStore) -> None:
         """Check that every question is well-formed and on words that are kept, and that both forms are single tokens.
 

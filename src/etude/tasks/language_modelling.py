@@ -10,6 +10,7 @@ from torch import nn
 from etude.data.batch import Batch, Draw, Rows, make_batch
 from etude.data.batching import Examples
 from etude.data.contexts import Contexts
+from etude.data.corpus import first_reference
 from etude.data.splits import SIDES, TokenSplit
 from etude.data.store import TokenStore
 from etude.data.tokenizer import EOS, IDENTITY
@@ -87,6 +88,8 @@ def count_bytes(store: TokenStore, split: str, side: str, rows: Rows) -> int:
     A sequence of white space counts as one space, as in the tokens.
     """
     tokens, lines = side_of(cast(TokenSplit, store.split(split)), side), store.text(split)[SIDES.index(side)]
+    if side == "target":
+        lines = [first_reference(line) for line in lines]
     limit = store.meta["limits"]["max_tokens"]
     total = 0
     for row in rows.tolist():

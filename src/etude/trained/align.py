@@ -81,7 +81,8 @@ def _align_words(
 ) -> Alignment:
     """Align the words of a pair, given for each layer the weights (H, T, S) of its tokens, and which head counts."""
     source = source[:-1]
-    of_source, of_target = word_numbers(tokenizer, source, as_read=True), word_numbers(tokenizer, target)
+    of_source = word_numbers(tokenizer.source, source, as_read=True)
+    of_target = word_numbers(tokenizer.target, target)
     if not (of_source and of_target):
         return []
     reads, writes = (np.equal.outer(numbers, range(max(numbers) + 1)) for numbers in (of_source, of_target))

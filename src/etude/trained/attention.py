@@ -93,7 +93,7 @@ def read_attention(
     both = [torch.tensor([tokens], device=device) for tokens in (read, written)]
     seen = attention_weights(model, both[0], torch.ones_like(both[0], dtype=torch.bool), both[1])
     return Attention(
-        tokenizer.subwords(read),
-        tokenizer.subwords(written),
+        tokenizer.source.subwords(read),
+        tokenizer.target.subwords(written),
         {kind: [weights[0].float().cpu().numpy() for weights in layers] for kind, layers in seen.items() if layers},
     )

@@ -272,13 +272,15 @@ class TrainedRun:
         if self._translates != (targets is not None):
             way_out = "score(sources, targets)" if self._translates else "score(texts), without targets"
             raise UserError(f"{self.path}: its task needs {way_out}")
-        first, second = ([one] if isinstance(one, str) else list(one) for one in (sources, targets or ()))
+        is_alone = isinstance(sources, str)
+        first = [sources] if isinstance(sources, str) else [*sources]
+        second = [targets] if isinstance(targets, str) else [*(targets if targets is not None else ())]
         if targets is None:
             first, second = [""] * len(first), first
-        if len(first) != len(second) or isinstance(sources, str) != isinstance(targets or sources, str):
+        elif isinstance(targets, str) != is_alone or len(first) != len(second):
             raise UserError(f"{len(first)} sources and {len(second)} targets: give a target for each source")
         found = score(self.config, self.model, self.tokenizer, first, second)
-        return found[0] if isinstance(sources, str) else found
+        return found[0] if is_alone else found
 
     def attention(self, text: str, target: str | None = None) -> "Attention":
         """Read where the model looks in a text: its attention weights as arrays, and drawn by `.plot()`.
@@ -288,14 +290,18 @@ class TrainedRun:
             target: its translation, which the decoder reads; None: the model's own.
 
         Raises:
-            UserError: the task of the run neither translates nor generates; and errors as for `model`.
+            UserError: the task of the run neither translates nor generates; the text needs more positions than the run
+                has learned; and errors as for `model`.
         """
+        from etude.tasks import build
         from etude.trained.attention import read_attention
 
         read, written = ("", text)
         if self._translates:
             read, written = text, self.translate(text) if target is None else target
-        return read_attention(self.model, self.tokenizer, *map(self.tokenizer.encode, (read, written)))
+        both = self.tokenizer.source.encode(read), self.tokenizer.target.encode(written)
+        build.check_positions(self.config, max(map(len, both)) + 1, "the text")
+        return read_attention(self.model, self.tokenizer, *both)
 
     @property
     def _translates(self) -> bool:

@@ -1,5 +1,6 @@
 """The log-probability that a trained model gives to texts."""
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from etude.decoding.translator import batches_by_length
 from etude.model.encoder_decoder import EncoderDecoder
 from etude.tasks import build
 from etude.tasks.perplexity import row_nats
+
+logger = logging.getLogger(__name__)
 
 
 @torch.no_grad()
@@ -29,10 +32,17 @@ def score(
         UserError: a line needs more positions than the run has learned.
     """
     ends = [] if build.is_running(config) else [EOS]
-    read = [[*tokens, EOS] for tokens in tokenizer.encode_all(sources)]
-    written = [tokens + ends for tokens in tokenizer.encode_all(targets)]
+    read = [[*tokens, EOS] for tokens in tokenizer.source.encode_all(sources)]
+    written = [tokens + ends for tokens in tokenizer.target.encode_all(targets)]
     lengths = [max(map(len, pair)) if pair[1] else 0 for pair in zip(read, written, strict=True)]
-    build.check_positions(config, max(lengths, default=0), "the longest line")
+    longest = max(lengths, default=0)
+    build.check_positions(config, longest, "the longest line")
+    if build.is_running(config) and longest > (most := build.context(config)):
+        logger.warning(
+            "the longest text has %d tokens, and the model was trained on contexts of %d: what comes behind them is "
+            "scored as it was never trained; give texts of at most that length",
+            *(longest, most),
+        )
     found, device = [0.0] * len(lengths), next(model.parameters()).device
     with build.autocast(config, model):
         for rows in batches_by_length(lengths, min(build.batch_sizes(config).values())):
