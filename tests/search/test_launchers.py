@@ -1,10 +1,12 @@
-"""The same search on slots, on Ray and on SLURM, with runs that are trained: the same trials, to the last bit."""
+"""Searches whose runs are trained: on slots, on Ray and on SLURM, by two processes, and confirmed."""
 
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,24 +40,30 @@ SEARCH = {
 Found = dict[str, Any]
 
 
+RANDOM = SEARCH | {"method": "random", "search": {"sampler": "random", "n_jobs": 1}}
+
+
 @pytest.fixture
 def searched(tmp_path: Path) -> Callable[..., Found]:
-    """Runs the search in a folder of its own, and returns its trials and the weights that they ended with."""
+    """Runs a search in a folder of its own, and returns its trials and the weights that they ended with."""
 
-    def search(name: str, *words: str, **environment: str) -> Found:
+    def search(name: str, *words: str, file: dict[str, Any] = SEARCH, processes: int = 1, **environment: str) -> Found:
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "search.yaml").write_text(yaml.safe_dump(SEARCH))
+        (folder / "search.yaml").write_text(yaml.safe_dump(file))
         own = os.environ | {"ETUDE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"} | environment
         command = [sys.executable, "-m", "etude", "sweep", "search.yaml", *words]
-        done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
+        with ThreadPoolExecutor(processes) as pool:
+            typed = partial(subprocess.run, cwd=folder, env=own, capture_output=True, text=True, timeout=300)
+            for done in pool.map(typed, [command] * processes):
+                assert done.returncode == 0, done.stderr
         [journal] = folder.glob("runs/*/*.journal")
         [found] = read_journal(journal)
         results = [json.loads(file.read_text()) for file in folder.glob("runs/*/*/seed*/result.json")]
         return {
             "trials": [(trial.number, trial.drawn, trial.curve, str(trial.state)) for trial in found.trials],
             "weights": {result["id"]: result["weights"] for result in results},
+            "confirmed": found.confirmed,
         }
 
     return search
@@ -77,3 +85,28 @@ def test_a_search_makes_the_same_trials_wherever_its_runs_are_trained(
     assert searched("ray", "hydra/launcher=ray", RAY_USAGE_STATS_ENABLED="0") == on_slots
     assert searched("slurm", "hydra/launcher=submitit_slurm", "hydra.launcher.cpus_per_task=1", PATH=path) == on_slots
     assert [*slurm.glob("*.sh")]
+
+
+@pytest.mark.slow
+def test_two_processes_share_the_trials_of_a_search(searched: Callable[..., Found]) -> None:
+    alone, together = (searched(str(count), file=RANDOM | {"run_cap": 4}, processes=count) for count in (1, 2))
+    assert len(alone["trials"]) == 4
+    assert together == alone
+
+
+@pytest.mark.slow
+def test_the_best_trials_and_what_a_search_began_from_are_confirmed_on_fresh_seeds(
+    searched: Callable[..., Found], tmp_path: Path
+) -> None:
+    found = searched("confirmed", "confirm=1", file=RANDOM)
+    best = min(found["trials"], key=lambda trial: trial[2][8])[0]
+    assert [*found["confirmed"]] == ["baseline", str(best)]
+    seeds = [[Path(run).name.partition("-")[0] for run in runs] for runs in found["confirmed"].values()]
+    assert seeds == [["seed2", "seed3", "seed4"]] * 2
+    runs = [tmp_path / "confirmed/runs" / run for of_one in found["confirmed"].values() for run in of_one]
+    results = [json.loads((run / "result.json").read_text()) for run in runs]
+    assert len({result["id"] for result in results}) == 6
+    command = [sys.executable, "-m", "etude", "report", "search.yaml"]
+    told = subprocess.run(command, cwd=tmp_path / "confirmed", capture_output=True, text=True, check=True).stdout
+    assert "confirmed" in told
+    assert f"trial {best}" in told
