@@ -10,7 +10,7 @@ from typing import Any
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-from optuna.importance import PedAnovaImportanceEvaluator
+from optuna.importance import FanovaImportanceEvaluator, PedAnovaImportanceEvaluator
 from tests.report.test_searched import made
 from tests.search.world import EVERY, STEPS, World, loss
 
@@ -118,16 +118,23 @@ def test_a_trial_that_diverged_counts_as_the_worst(tmp_path: Path) -> None:
     assert {scores[trial.number] for trial in found.own if trial.state is State.DIVERGED} == {worst}
 
 
-def test_importance_is_optunas_and_its_interval_holds_it(whole: Searched) -> None:
+@pytest.mark.parametrize("method", ["PED-ANOVA", "fANOVA"])
+def test_importance_is_optunas_and_its_interval_holds_it(method: str, whole: Searched) -> None:
+    if method == "fANOVA":
+        pytest.importorskip("sklearn", reason="needs scikit-learn: pip install 'etude[fanova]'")
     compared = space(whole)
-    found = importances(compared)["PED-ANOVA"]
+    found = importances(compared)[method]
     study = optuna.create_study()
-    for trial in whole.own:
+    for trial in compared.trials:
         drawn = {"x": float(trial.words["x"]), "k": int(trial.words["k"]), "kind": trial.words["kind"]}
         dists = {key: dimension.distribution for key, dimension in SPACE.items()}
         value = trial.recorded.values[0]
         study.add_trial(optuna.trial.create_trial(params=drawn, distributions=dists, value=value))
-    theirs = PedAnovaImportanceEvaluator(target_quantile=5 / 40).evaluate(study)
+    evaluators = {
+        "PED-ANOVA": PedAnovaImportanceEvaluator(target_quantile=5 / 40),
+        "fANOVA": FanovaImportanceEvaluator(seed=0),
+    }
+    theirs = evaluators[method].evaluate(study)
     shares = {key: value / sum(theirs.values()) for key, value in theirs.items()}
     assert {key: share for key, (share, _) in found.items()} == pytest.approx(shares)
     assert [*found] == sorted(found, key=lambda key: -found[key][0])
