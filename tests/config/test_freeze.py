@@ -174,6 +174,16 @@ def test_freezing_a_finished_run_changes_nothing(corpus):
     assert run.config_file.stat().st_mtime_ns == before
 
 
+def test_of_experts_alone_the_number_of_shares_of_a_batch_makes_another_training(corpus):
+    def trainings(*typed):
+        shared = (resolve(compose([*corpus, *typed, f"trainer.micro_batches={number}"])) for number in (1, 2))
+        return {identify_training(config, "text") for config in shared}
+
+    assert len(trainings()) == 1
+    assert len(trainings("model/feedforward=experts")) == 2
+    assert len(trainings("model/feedforward=switch")) == 2
+
+
 def files(run):
     return run.path, run.config_file.read_bytes(), run.written(), run.overrides_file.read_bytes()
 

@@ -41,6 +41,10 @@ KEEPING = [
             ["callbacks=best_checkpoint", "callbacks.best_checkpoint.monitor=null"],
             "callbacks.best_checkpoint.monitor: tested is the checkpoint of",
         ),
+        (
+            [*KEEPING, "callbacks=best_checkpoint"],
+            "callbacks.best_checkpoint and callbacks.mine both keep checkpoints by val_loss",
+        ),
         ([*KEEPING, "budget.val_every=500", "budget.max_steps=10"], "callbacks.mine would see no validation"),
         (
             [*KEEPING, "+callbacks.two._target_=${callbacks.mine._target_}", "+callbacks.two.monitor=val_perplexity"],

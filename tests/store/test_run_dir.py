@@ -34,6 +34,17 @@ def test_bytes_that_are_no_text_are_torn_as_well(tmp_path: Path) -> None:
             read()
 
 
+def test_a_checkpoint_names_its_run_from_within_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "runs/s/a/seed1-0123456789"
+    (place / "training/checkpoints").mkdir(parents=True)
+    assert RunDir.at(str(place / "training/checkpoints/last.ckpt")).path == place
+    for inside, named in (("training", "checkpoints/last.ckpt"), ("training/checkpoints", "last.ckpt")):
+        monkeypatch.chdir(place / inside)
+        assert RunDir.at(named).path == place
+    monkeypatch.chdir("/")
+    assert RunDir.at("last.ckpt").path == Path("/")
+
+
 @pytest.mark.parametrize("named", ["runs/table3/A1", "runs/table3"])
 def test_above_a_run_the_run_is_named(named: str, tmp_path: Path) -> None:
     run = RunDir(tmp_path / "runs/table3/A1/seed1-0123456789")

@@ -21,6 +21,7 @@ from etude.training.run import train
 from .conftest import Freeze, same
 
 SHORT = ["budget.max_steps=3", "budget.warmup_steps=2"]
+BYTES = ["tokenizer=byte", "tokenizer.vocab_size=260"]
 TABLES = {f"embedding.{side}_table.weight" for side in ("source", "target", "output")}
 
 
@@ -75,6 +76,20 @@ def test_a_run_trains_from_the_weights_that_its_parent_tested(parent: RunDir, ru
     assert json.loads(child.init_from_file.read_text())["parent"] == {"training": parent.training, "weights": "last"}
 
 
+def test_a_run_whose_checkpoint_is_torn_begins_with_the_weights_of_its_parent_again(
+    parent: RunDir, runs: Freeze
+) -> None:
+    train(child := runs("torn", *SHORT, f"init_from={parent.path}"))
+    weights, training = final_weights(child, child.config()), child.own_training
+    child.result_file.unlink()
+    training.checkpoint.write_bytes(training.checkpoint.read_bytes()[:-100])
+    environment = json.loads(training.environment_file.read_text())
+    write_json(training.environment_file, environment | {"libraries": environment["libraries"] | {"torch": "1.0"}})
+    train(child)
+    assert same(final_weights(child, child.config()), weights)
+    assert child.result()["libraries"]["torch"] == torch.__version__  # nothing is left of what was begun
+
+
 def test_the_parent_is_in_the_identity_and_its_path_is_not(parent: RunDir, file: Path, runs: Freeze) -> None:
     config = runs("identity", *SHORT).config()
     assert "init_from" not in config
@@ -107,6 +122,26 @@ def test_rows_of_the_subwords_that_both_vocabularies_have_are_copied(
     assert same({k: v for k, v in after.items() if k not in TABLES}, {k: weights[k] for k in after if k not in TABLES})
 
 
+def test_rows_of_positions_are_none_of_subwords(runs: Freeze) -> None:
+    train(parent := runs("learned", *SHORT, "model/position=learned"))
+    named = f"init_from={{run:'{parent.path}',vocabulary:adapt}}"
+    child = runs("adapted-learned", *SHORT, "model/position=learned", "tokenizer.vocab_size=26", named)
+    _, after, told = begun(child)
+    weights = final_weights(parent, parent.config())
+    assert told["in_part"].keys() == TABLES
+    positions = [name for name in weights if "position" in name]
+    assert len(positions) == 2
+    assert all(torch.equal(after[name], weights[name]) for name in positions)
+
+
+def test_rows_of_subwords_that_look_alike_are_not_taken_from_each_other(runs: Freeze) -> None:
+    train(parent := runs("bytes", *SHORT, *BYTES))
+    before, after, _ = begun(runs("more-bytes", *SHORT, *BYTES, f"init_from={{run:'{parent.path}',vocabulary:adapt}}"))
+    weights, name = final_weights(parent, parent.config()), "embedding.source_table.weight"
+    assert torch.equal(after[name][:132], weights[name][:132])  # of étude's own, and of ASCII
+    assert torch.equal(after[name][132:], before[name][132:])  # bytes that are no text by themselves
+
+
 def test_other_subwords_are_refused_with_two_ways_out(parent: RunDir, runs: Freeze) -> None:
     child = runs("other-subwords", *SHORT, "tokenizer.vocab_size=26", f"init_from={parent.path}")
     with pytest.raises(UserError, match=r"vocabulary:adapt.*tokenizer=existing tokenizer\.file="):
@@ -122,6 +157,7 @@ def test_other_subwords_are_refused_with_two_ways_out(parent: RunDir, runs: Free
         ("no file", "there is no such file"),
         ("key", "init_from.vocabularies is not a key; .*did you mean vocabulary"),
         ("value", "init_from.vocabulary=mine: say same or adapt"),
+        ("number", r"init_from=1234567890 is no text: a hash that reads as a number needs quotes"),
     ],
 )
 def test_what_cannot_be_begun_from_is_refused_in_one_sentence(
@@ -135,6 +171,7 @@ def test_what_cannot_be_begun_from_is_refused_in_one_sentence(
     named = {
         "no run": str(tmp_path),
         "no file": "no.safetensors",
+        "number": 1234567890,
         "key": {"run": str(parent.path), "vocabularies": "adapt"},
         "value": {"run": str(parent.path), "vocabulary": "mine"},
     }

@@ -61,7 +61,7 @@ def test_an_optimizer_with_a_rate_of_its_own_is_refused():
         loss=lambda logits, targets: logits.sum(),
         nll=lambda logits, targets: logits.sum(),
         optimizer=lambda parameters: torch.optim.AdamW(parameters, fused=True),
-        scheduler=as_scheduler(lambda update: 1.0),
+        scheduler=as_scheduler(lambda update: 1.0, 1),
         seed=1,
     )
     with pytest.raises(UserError, match=r"AdamW is made with lr=0\.001, which would multiply .*: say optimizer\.lr=1"):
@@ -80,7 +80,7 @@ def test_training_follows_the_papers_adam_at_the_papers_rates_through_warmup_and
         loss=lambda logits, targets: logits.sum(),
         nll=lambda logits, targets: logits.sum(),
         optimizer=partial(make_optimizer, config["optimizer"]),
-        scheduler=as_scheduler(instantiate(config["schedule"])),
+        scheduler=as_scheduler(instantiate(config["schedule"]), updates),
         seed=1,
     )
     made = module.configure_optimizers()
@@ -288,12 +288,14 @@ def test_rates_of_mup_fall_with_the_width_for_matrices_and_with_its_root_for_tab
         "model/encoder=universal model/decoder=universal": "signal",
         "model/encoder=evolved model/decoder=evolved": r"\.each\.",
         "model/encoder=convolution model/position=learned": "^$",
+        "model/tying=none_normed": "^$",
     }.items(),
 )
 def test_of_mup_what_does_not_sum_over_the_width_learns_as_vectors_do(typed, of_vectors):
     optimizer, named = of_model("optimizer=adam_mup", "model.d_model=256", *typed.split())
     rates = {name: group["lr"] for group in optimizer.param_groups for name in names_in(group, named)}
-    tables = {name for name in named if re.search(r"embedding|position\.table\.weight", name)}
+    matrices = [name for name, weight in named.items() if weight.ndim > 1]
+    tables = {name for name in matrices if re.search(r"embedding|position\.table\.weight", name)}
     vectors = {name for name, weight in named.items() if weight.ndim < 2 or re.search(of_vectors, name)} - tables
     assert rates == {name: 0.5 if name in tables else 1.0 if name in vectors else 0.25 for name in named}
 

@@ -14,7 +14,7 @@ from etude.config.compose import compose
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.paths import shipped
-from etude.training.schedule import Noam, check_schedule
+from etude.training.schedule import Noam, as_scheduler, check_schedule
 
 
 def noam(d_model, warmup, max_steps, cooldown=0.0):
@@ -53,6 +53,24 @@ def test_the_full_budget_of_conf_gives_the_base_model_the_papers_rates(step, rat
 def test_a_warmup_of_nothing_and_what_is_no_share_are_refused(name, typed, told):
     with pytest.raises(Exception, match=told):
         configured(name, typed)
+
+
+def test_a_rate_need_not_be_known_beyond_the_last_update():
+    def root(step: int) -> float:
+        return math.sqrt(1 - step / 4)
+
+    optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=1.0)
+    scheduler, rates = as_scheduler(root, 4)(optimizer), []
+    for _ in range(4):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    assert rates == [root(step) for step in range(1, 5)]
+    scheduler = as_scheduler(root, 9)(optimizer)
+    for _ in range(3):
+        scheduler.step()
+    with pytest.raises(ValueError, match="math domain error"):
+        scheduler.step()
 
 
 @given(

@@ -125,6 +125,8 @@ def test_what_may_change_a_result_makes_another_run(flag: str, runs: Freeze) -> 
         ("trainer.benchmark=true", r"trainer\.benchmark is not in the config yet: write \+trainer\.benchmark=\.\.\."),
         ("trainer.gradient_clip_val=much", r"trainer\.gradient_clip_val must be a number or null, not 'much'"),
         ("+trainer.profiler._target_=nowhere.Profiler", r"nowhere\.Profiler cannot be found"),
+        ("+trainer.profiler.filename=perf", r"trainer\.profiler names no _target_"),
+        ("+trainer.num_nodes=two", r"trainer\.num_nodes must be a whole number or null, not 'two'"),
     ],
 )
 def test_a_flag_that_cannot_be_set_is_refused_by_name_with_what_to_say(typed: str, told: str, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
         check_part(_without_groups(value, where), where, called=True)
     elif hint is Factory or hint == Factory | None:
         check_part(value, where, called=True)
-    elif hint is Part or hint == Part | None or _is_part_of_a_part(value, hint):
+    elif hint is Part or hint == Part | None or _is_part_of_a_part(value, hint, where):
         check_part(value, where)
     elif is_dataclass(hint):
         _check_section(value, hint, where)  # type: ignore[arg-type]
@@ -105,8 +105,9 @@ def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:
         raise UserError(f"{where} must lie between -{_LARGEST} and {_LARGEST}, not be {value}")
 
 
-def _is_part_of_a_part(value: Any, hint: Any) -> bool:
-    return hint is Any and isinstance(value, Mapping) and "_target_" in value
+def _is_part_of_a_part(value: Any, hint: Any, where: str) -> bool:
+    is_flag = where.startswith("trainer.")  # such as a profiler: Lightning takes no section that is no part
+    return hint is Any and isinstance(value, Mapping) and ("_target_" in value or is_flag)
 
 
 def _check_parts(node: Any, path: str, given: tuple[str, ...]) -> None:

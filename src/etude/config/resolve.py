@@ -87,6 +87,6 @@ def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]
         raise UserError(f"{key} cannot be worked out: {reason}; say {key}=...") from error
     if "precision" in plain:  # commands that do not train have none
         plain["precision"] = choose_precision(plain["precision"], (plain.get("trainer") or {}).get("accelerator", ""))
-    if "init_from" in plain:
+    if "init_from" in plain and isinstance(plain["runs_dir"], str):
         plain["init_from"] = find_parent(plain["init_from"], plain["runs_dir"])
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
 from functools import partial
+from itertools import combinations
 from math import inf, isfinite
 from operator import le
 from typing import Any
@@ -424,6 +425,13 @@ def _callbacks_fit(config: Config, at: At) -> None:
             raise UserError(
                 f"callbacks.{name} would change after how many batches the weights do, and a step of étude is one "
                 "update: leave it out (trainer.micro_batches accumulates gradients)"
+            )
+    keepers = [name for name, target in parts.items() if target.endswith(".ModelCheckpoint")]
+    for one, other in combinations(keepers, 2):
+        if (metric := at(f"callbacks.{one}.monitor")) and metric == at(f"callbacks.{other}.monitor"):
+            raise UserError(
+                f"callbacks.{one} and callbacks.{other} both keep checkpoints by {metric}, and which of them keeps the "
+                "best could not be told: leave one out, or let it monitor another metric"
             )
     check_tested(config)
     keeping = best_callbacks(config)

@@ -123,7 +123,7 @@ class Trainer:
     limit_val_batches: Any = None
     log_every_n_steps: Any = None
     model_registry: Any = None
-    num_nodes: Any = None
+    num_nodes: int | None = None
     profiler: Any = None
     sync_batchnorm: Any = None
 

@@ -33,6 +33,8 @@ BACKENDS = tuple(
 )
 """Backends that compute the same attention. Like devices, they may differ in rounding and in the dropout they draw."""
 
+_SHARING = ("devices", "num_nodes", "micro_batches")  # by which a batch is shared out
+
 _SCORE_ONLY = ("decoding", "budget.bleu_sentences", "weights")
 
 
@@ -51,6 +53,9 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     found["trainer"] = {
         key: value for key, value in found["trainer"].items() if value is not None and value is not False
     }
+    if _has_experts(config.get("model")):
+        shares = {key: config.get("trainer", {}).get(key) or 1 for key in _SHARING}
+        found["trainer"] |= {key: number for key, number in shares.items() if number != 1}
     backend = (config.get("model") or {}).get("backend") or {}
     if backend.get("_target_") in BACKENDS:
         found["model"] = config["model"] | {"backend": backend | {"_target_": BACKENDS[0]}}
@@ -65,6 +70,13 @@ def material(config: Mapping[str, Any]) -> dict[str, Any]:
     if (tested := tested_weights(config)) != tested_by_name(config):
         found["weights"] = tested
     return {key: value for key, value in found.items() if value or key not in ("callbacks", "trainer", "optimizer")}
+
+
+def _has_experts(node: Any) -> bool:
+    """Return whether a model has a mixture of experts: what an expert takes depends on what is with it."""
+    if not isinstance(node, Mapping):
+        return False
+    return str(node.get("_target_")).endswith(".MixtureOfExperts") or any(map(_has_experts, node.values()))
 
 
 def identify(config: Mapping[str, Any], text: str) -> str:

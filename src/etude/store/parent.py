@@ -24,6 +24,10 @@ def find_parent(named: str | Mapping[str, Any], runs_dir: str = "runs") -> dict[
     Raises:
         UserError: there is no such run or file, the run is not finished or has diverged, or a key is unknown.
     """
+    if not isinstance(named, str | Mapping):
+        raise UserError(
+            f"init_from={named!r} is no text: a hash that reads as a number needs quotes, as in \"init_from='12e4'\""
+        )
     node = {"run": named} if isinstance(named, str) else dict(named)
     node.pop("parent", None)
     if unknown := node.keys() - {"run", "vocabulary"}:

@@ -82,7 +82,10 @@ class RunDir:
     def at(cls, path: str) -> "RunDir":
         """Return the run in the directory `path`; `<run>/training/checkpoints/last.ckpt` names it, too."""
         given = Path(path)
-        return cls(given.parents[2] if given.suffix == ".ckpt" else given)
+        if given.suffix != ".ckpt":
+            return cls(given)
+        above = given.parents if len(given.parents) > 2 else given.absolute().parents  # from within the run
+        return cls(above[min(2, len(above) - 1)])
 
     @property
     def id(self) -> str:

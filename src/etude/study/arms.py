@@ -115,7 +115,9 @@ def read_grid(file: Path, content: Mapping[str, Any]) -> Arms:
 
 
 def choose_generators(factors: int, halvings: int) -> tuple[int, ...]:
-    """Choose the words that define a fraction of two-level factors: one of the highest resolution.
+    """Choose the words that define a fraction of two-level factors: of the highest resolution, up to ten factors.
+
+    Of more factors, only designs of the longest words are tried, and another might have a higher one.
 
     A word is a set of factors, as bits; arms in which an odd number of them has its second value are left out. Of
     several designs of the highest resolution it is one with the fewest words of that length.

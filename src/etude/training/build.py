@@ -35,7 +35,9 @@ def training_module(config: Config, transformer: EncoderDecoder, store: TokenSto
         loss=make(config["loss"], PAD),
         nll=LabelSmoothing(PAD, smoothing=0.0),
         optimizer=partial(make_optimizer, config["optimizer"]),
-        scheduler=partial(make, schedule) if schedule.get("_partial_") else as_scheduler(make(schedule)),
+        scheduler=partial(make, schedule)
+        if schedule.get("_partial_")
+        else as_scheduler(make(schedule), config["budget"]["max_steps"]),
         seed=config["seed"],
         score=partial(_scores, config, store) if store else lambda model: {},
     )

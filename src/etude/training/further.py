@@ -6,7 +6,8 @@ trained so long at once, and is refused the short cut where it would not.
 
 import logging
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -89,7 +90,7 @@ def _why_not(own: Identity, shorter: TrainingDir, step: int) -> str:
         return ""
     if own["schedule"].get("_partial_"):
         return "the state of a scheduler of PyTorch's is made for its number of steps"
-    before, after = learning_rate(theirs), learning_rate(own)
+    before, after = (_or_nan(learning_rate(one)) for one in (theirs, own))
     differs = next((at for at in range(1, step + 2) if before(at) != after(at)), None)
     if differs is None:
         return ""
@@ -97,6 +98,18 @@ def _why_not(own: Identity, shorter: TrainingDir, step: int) -> str:
         f"its schedule looks at the end, and gave step {differs} the rate {before(differs):.3g}, of {_max_steps(own)} "
         f"steps {after(differs):.3g}; schedule=constant and inverse_sqrt do not, nor does noam with budget.cooldown=0"
     )
+
+
+def _or_nan(rate: Callable[[int], float]) -> Callable[[int], float]:
+    """Make a rate NaN, which equals none, where it fails: the checkpoint holds the one behind the last update."""
+
+    def of_step(step: int) -> float:
+        try:
+            return rate(step)
+        except Exception:  # it may be anybody's
+            return nan
+
+    return of_step
 
 
 def _copy(shorter: TrainingDir, newest: Path, training: TrainingDir) -> None:

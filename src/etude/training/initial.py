@@ -1,6 +1,7 @@
 """Begin a training with the weights of another run, or of a file (`init_from`): those of the same name and shape."""
 
 import logging
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from etude.data.vocabularies import SPECIAL, open_tokenizer, open_two
 from etude.errors import UserError
 from etude.files import write_json
 from etude.model.embedding import ClusteredTable
+from etude.model.position import Position
 from etude.store.parent import find_parent, is_file
 from etude.store.provenance import notes_on_code
 from etude.store.run_dir import RunDir
@@ -112,11 +114,12 @@ def _vocabulary_beside(file: Path) -> Tokenizer | None:
 
 
 def _tables(model: nn.Module, subwords: int) -> set[str]:
-    """Return the names of the weights that have a row for each of so many subwords."""
-    modules = model.named_modules(remove_duplicate=False)
-    return {
-        f"{name}.weight" for name, one in modules if isinstance(one, nn.Embedding) and one.num_embeddings >= subwords
-    }
+    """Return the names of the weights that have a row for each of so many subwords; rows of positions are none."""
+    modules = dict(model.named_modules(remove_duplicate=False))
+    apart = tuple(f"{name}." for name, one in modules.items() if isinstance(one, Position))
+    tables = {name: one for name, one in modules.items() if isinstance(one, nn.Embedding)}
+    large = [name for name, one in tables.items() if one.num_embeddings >= subwords]
+    return {f"{name}.weight" for name in large if not name.startswith(apart)}
 
 
 def _subwords(tokenizer: Tokenizer) -> list[str]:
@@ -125,8 +128,10 @@ def _subwords(tokenizer: Tokenizer) -> list[str]:
 
 def _shared(own: Sequence[str], theirs: Sequence[str]) -> list[tuple[int, int]]:
     """Return the tokens of the subwords that stand once in both vocabularies, in either, and those of étude's own."""
+    counts = Counter(own), Counter(theirs)
     there = {subword: token for token, subword in enumerate(theirs)}
-    both = [(mine, there[subword]) for mine, subword in enumerate(own) if mine >= SPECIAL and subword in there]
+    once = [(mine, subword) for mine, subword in enumerate(own) if all(count[subword] == 1 for count in counts)]
+    both = [(mine, there[subword]) for mine, subword in once if mine >= SPECIAL]
     return [(token, token) for token in range(SPECIAL)] + both
 
 

@@ -71,7 +71,7 @@ def adam_mup(
     groups, ratio = _as_groups(parameters), width / base_width
 
     def rate(name: str, weight: Tensor) -> float:
-        if re.search(tables, name):
+        if weight.ndim > 1 and re.search(tables, name):
             return ratio**-0.5
         return 1.0 if weight.ndim < 2 or re.search(vectors, name) else 1 / ratio
 

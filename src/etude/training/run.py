@@ -64,7 +64,7 @@ from etude.training.processes import broadcast_from_rank0, leave_processes
 from etude.training.schedule import check_schedule
 from etude.training.score import evaluate, score_early
 from etude.training.stopping import Stopped, end_on_sigterm
-from etude.training.trainer import fit, rank
+from etude.training.trainer import Start, find_start, fit, rank
 
 _GOES_ON = "the same command goes on from the last checkpoint"
 
@@ -166,15 +166,19 @@ def _train_and_evaluate(
             if weights is None and not config["trainer"]["fast_dev_run"]:
                 begin_where_a_shorter_one_ended(training)
         todo = broadcast_from_rank0(weights is None)
+        start = broadcast_from_rank0(find_start(training, prepared.averaged) if first and todo else (0, False, None))
         begun_in = read_json(training.environment_file) or {}  # not before: another process may have begun it just now
-        prepared.environment["matmul"] = choose_matmul_of_run(config, prepared.shapes, begun_in.get("matmul"))
+        if todo and start[2] is None:  # from scratch, whatever was begun there
+            begun_in = None
+        matmul = (begun_in or {}).get("matmul")
+        prepared.environment["matmul"] = choose_matmul_of_run(config, prepared.shapes, matmul)
         if todo and first:
-            _begin(training, prepared)
+            _begin(training, prepared, begun_in)
         elif first:
             log.info("%s is trained already", training.path)
         loggers = stack.enter_context(_logged(run, config)) if first else []
         if todo:
-            _train(run, training, config, prepared, loggers, progress)
+            _train(run, training, config, prepared, loggers, progress, start)
         leave_processes()
         if not first:
             return {}
@@ -202,17 +206,17 @@ def _logged(run: RunDir, config: dict[str, Any]) -> Iterator[list[Logger]]:
         finish(loggers, exit_code=exit_code)
 
 
-def _begin(training: TrainingDir, prepared: _Prepared) -> None:
-    """Record with which subwords and in which environment a training begins or goes on."""
+def _begin(training: TrainingDir, prepared: _Prepared, begun_in: dict[str, Any] | None) -> None:
+    """Record with which subwords and in which environment a training begins, or goes on that was `begun_in` another."""
     remove_leftovers(training.path)
-    begun_in, made = read_json(training.environment_file) or {}, prepared.environment
-    if training.checkpoint.exists() or previous(training.checkpoint).exists():
+    made = prepared.environment
+    if begun_in is not None:
         if code_of(begun_in) is not Code.SAME:
             log.warning("this run was begun by other code than today's; stale=rerun starts it from the beginning")
         made = made | merge_code(begun_in, made)
     with replacing(training.tokenizer_file) as temporary:
         shutil.copyfile(prepared.store.tokenizer.model_file, temporary)
-    write_json(training.environment_file, made | {"libraries": libraries_of(made, begun_in)})
+    write_json(training.environment_file, made | {"libraries": libraries_of(made, begun_in or {})})
 
 
 def _train(
@@ -222,18 +226,28 @@ def _train(
     prepared: _Prepared,
     loggers: list[Logger],
     progress: ProgressFile,
+    start: Start,
 ) -> None:
     """Train to the end, or until it diverges, and write `trained.json`; all ranks do."""
     torch.manual_seed(config["seed"])
     model = build.model(config, prepared.store.vocab_size)
-    if config.get("init_from") and not (training.checkpoint.exists() or previous(training.checkpoint).exists()):
+    if config.get("init_from") and start[2] is None:
         written = training.init_from_file if rank() == 0 else None
         take_weights(model, config["init_from"], prepared.store.tokenizer, written)
     module = training_module(config, model, prepared.store)
     how = None
     try:
         seconds, steps = fit(
-            run, training, config, module, prepared.store, loggers, progress, prepared.averaged, prepared.callbacks
+            run,
+            training,
+            config,
+            module,
+            prepared.store,
+            loggers,
+            progress,
+            prepared.averaged,
+            prepared.callbacks,
+            start,
         )
     except Diverged as end:
         seconds, steps, how = end.seconds, end.step, end

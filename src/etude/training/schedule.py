@@ -129,8 +129,10 @@ def cooled_down(step: int, max_steps: int, cooldown: float) -> float:
     return left / falling if left < falling else 1.0
 
 
-def as_scheduler(rate: Callable[[int], float]) -> Callable[[Optimizer], LambdaLR]:
+def as_scheduler(rate: Callable[[int], float], max_steps: int) -> Callable[[Optimizer], LambdaLR]:
     """Return a function that makes a torch scheduler from `rate`, which maps a step to the learning rate itself.
+
+    After the last of `max_steps` the scheduler asks for one more, for which a schedule need have no rate.
 
     The returned function raises a UserError if the optimizer has another learning rate than 1, which would multiply
     that of `rate`.
@@ -142,7 +144,15 @@ def as_scheduler(rate: Callable[[int], float]) -> Callable[[Optimizer], LambdaLR
                 f"optimizer: {type(optimizer).__name__} is made with lr={own}, which would multiply the learning rate "
                 "that the schedule gives: say optimizer.lr=1, and the rate in the schedule"
             )
-        return LambdaLR(optimizer, lambda update: rate(update + 1))
+        return LambdaLR(optimizer, after)
+
+    def after(update: int) -> float:
+        try:
+            return rate(update + 1)
+        except Exception:
+            if update < max_steps:
+                raise
+            return rate(update)  # no update has this rate: the scheduler asks for one more than there are
 
     return make_scheduler
 

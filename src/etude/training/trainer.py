@@ -33,7 +33,6 @@ from etude.training.lightning_internals import keep_sigterm_to_itself
 from etude.training.metrics_callback import Records
 from etude.training.metrics_writers import Bar, LoggerSink, LogSink, MetricsFile, ProgressFile, Sink, missing_steps
 from etude.training.module import TrainingModule
-from etude.training.processes import broadcast_from_rank0
 from etude.training.stopping import StopWhenAsked
 
 log = logging.getLogger(__name__)
@@ -51,6 +50,10 @@ def rank() -> int:
     return int(os.environ["RANK"]) if TorchElasticEnvironment.detect() else 0
 
 
+Start = tuple[int, bool, Path | None]
+"""The step from which a training goes on, whether a callback ended it there, and its checkpoint; None: from scratch."""
+
+
 def fit(
     run: RunDir,
     training: TrainingDir,
@@ -61,6 +64,7 @@ def fit(
     progress: ProgressFile,
     averaged: dict[int, Path],
     callbacks: list[Callback],
+    begin: Start,
 ) -> tuple[float, int]:
     """Train to the end of the budget, or until a callback ends the training; resume from the last checkpoint, if any.
 
@@ -74,6 +78,7 @@ def fit(
         progress: the file that `etude status` and sweeps read.
         averaged: checkpoints to keep for averaging, step -> file.
         callbacks: the callbacks of the config.
+        begin: where the training begins or goes on, see `find_start`.
 
     Returns:
         The seconds of training in all, validation included; and the number of steps.
@@ -88,7 +93,7 @@ def fit(
     precision: Any = computed_precision(config["precision"], "cpu" if trains_on_cpu(config) else "gpu")
     _gpus_answer(where["accelerator"])
     steps, micro_batches = budget["max_steps"], where["micro_batches"]
-    start, ended, checkpoint = broadcast_from_rank0(_start(training, averaged) if rank() == 0 else (0, False, None))
+    start, ended, checkpoint = begin
     data = training_data(config, store, start_step=start)
     bar = Bar(Console(stderr=True), steps)
     every = min(50, max(1, steps // 50))  # steps between two rows of metrics
@@ -189,7 +194,7 @@ def _gpus_answer(accelerator: str) -> None:
         )
 
 
-def _start(training: TrainingDir, averaged: dict[int, Path]) -> tuple[int, bool, Path | None]:
+def find_start(training: TrainingDir, averaged: dict[int, Path]) -> Start:
     """Return `newest_checkpoint`, or no checkpoint if one that is to be averaged with later ones is lost."""
     step, ended, checkpoint = newest_checkpoint(training.checkpoint)
     gone = [file for kept, file in averaged.items() if kept <= step and not is_whole_archive(file)]
