@@ -208,6 +208,11 @@ def test_of_what_optuna_lacks_it_draws_the_probability(parameter: dict[str, Any]
     assert found.dimension().convert(at) == found.quantile(at)
 
 
+def test_a_rounded_value_may_lie_beyond_the_bounds_as_at_wandb() -> None:
+    parameter = {"distribution": "q_uniform", "min": 0.3, "max": 0.9, "q": 0.5}
+    assert {draw(parameter, share, "x") for share in (0.01, 0.2, 0.5, 0.99)} == {0.5, 1.0}
+
+
 @pytest.mark.parametrize("name", ["normal", "log_normal", "beta", "q_normal"])
 def test_a_sampler_may_ask_for_the_ends(name: str) -> None:
     convert = read_distribution({"distribution": name}, "x").dimension().convert

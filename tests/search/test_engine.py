@@ -8,6 +8,8 @@ from typing import Any
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
+from optuna.pruners import BasePruner
+from optuna.samplers import RandomSampler
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 from tests.search.world import EVERY, SPACE, STEPS, Above, World, carry_out, loss, search, table, tpe
@@ -185,8 +187,17 @@ def test_a_trial_is_pruned_at_the_first_validation_that_is_not_good_enough(tmp_p
     assert all(len(t.intermediate_values) == 1 for t in trials if t.state is TrialState.PRUNED)
 
 
-def test_an_optuna_pruner_prunes_as_it_does_for_optuna(tmp_path: Path) -> None:
-    pruner = optuna.pruners.MedianPruner(n_startup_trials=3)
+PRUNERS = {
+    "median": optuna.pruners.MedianPruner(n_startup_trials=3),
+    "percentile": optuna.pruners.PercentilePruner(30.0, n_startup_trials=2),
+    "halving": optuna.pruners.SuccessiveHalvingPruner(min_resource=10, reduction_factor=3),
+    "threshold": optuna.pruners.ThresholdPruner(upper=11.0),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("pruner", PRUNERS.values(), ids=PRUNERS)
+def test_an_optuna_pruner_prunes_as_it_does_for_optuna(pruner: BasePruner, tmp_path: Path) -> None:
     engine = carry_out(search(stopping=pruner), World(tmp_path))
     study = optuna.create_study(pruner=pruner)
     for trial in engine.journal.trials():
@@ -199,6 +210,20 @@ def test_an_optuna_pruner_prunes_as_it_does_for_optuna(tmp_path: Path) -> None:
                 break
         study.tell(mine, None if pruned else value, TrialState.PRUNED if pruned else TrialState.COMPLETE)
     assert [t.state for t in engine.journal.trials()] == [t.state for t in study.trials]
+    assert {t.state for t in study.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_seed_by_seed_a_wilcoxon_pruner_leaves_the_worse_trials_at_fewer_seeds(tmp_path: Path) -> None:
+    world = World(tmp_path, lambda words: loss(words) + 0.1 * int(words["seed"]))
+    what = search(seeds=tuple(range(1, 11)), n_trials=8, stopping=optuna.pruners.WilcoxonPruner(p_threshold=0.1))
+    trials = carry_out(what, world).journal.trials()
+    whole = [t for t in trials if t.state is TrialState.COMPLETE]
+    assert all(len(t.intermediate_values) == 10 for t in whole)
+    worse = [t for t in trials if t.state is TrialState.PRUNED]
+    assert worse
+    assert min(max(t.intermediate_values.values()) for t in worse) > min(t.value for t in whole)
+    assert world.trained < 0.7 * 8 * 10 * STEPS
 
 
 def test_a_trial_of_several_seeds_is_their_mean(tmp_path: Path) -> None:
@@ -291,6 +316,44 @@ def test_the_target_ends_the_search(tmp_path: Path) -> None:
     target = sorted(values)[6]
     trials = carry_out(search(target=target), World(tmp_path / "some")).journal.trials()
     assert [t.value for t in trials] == values[: next(n for n, value in enumerate(values) if value <= target) + 1]
+
+
+def test_those_that_are_trained_when_the_target_is_reached_come_to_their_end(tmp_path: Path) -> None:
+    values = [t.value for t in carry_out(search(), World(tmp_path / "all"), at_once=3).journal.trials()]
+    trials = carry_out(search(target=values[0]), World(tmp_path / "some"), at_once=3).journal.trials()
+    assert [t.value for t in trials] == values[:3]
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.5])
+def test_a_larger_share_of_failed_trials_among_the_last_ends_the_search(rate: float, tmp_path: Path) -> None:
+    class Picky(World):
+        def _freeze(self, words: dict[str, str]) -> RunDir:
+            if int(words["k"]) > 2 and self.trained:
+                raise UserError("k is too large")
+            return super()._freeze(words)
+
+    what = search(n_jobs=4, max_failure_rate=rate, n_trials=60, sampler=lambda seed: RandomSampler(seed=seed))
+    with pytest.raises(UserError, match=r"too many of the last trials failed, trial \d+: k is too large"):
+        carry_out(what, Picky(tmp_path))
+    trials = Engine(what, tmp_path / "runs", "single", lambda jobs: []).journal.trials()
+    failed = [t.state is TrialState.FAIL for t in trials]
+    too_many = [sum(failed[max(0, end - 4) : end]) > 4 * rate for end in range(1, len(failed) + 1)]
+    assert too_many == [False] * (len(failed) - 1) + [True]
+
+
+def test_checkpoints_of_trials_that_are_out_of_reach_are_freed(tmp_path: Path) -> None:
+    class Keeping(World):
+        def train(self, run: RunDir) -> State:
+            run.own_training.checkpoint.parent.mkdir(exist_ok=True)
+            run.own_training.checkpoint.write_text("weights")
+            return super().train(run)
+
+    world = Keeping(tmp_path)
+    trials = carry_out(search(promotion=Promotion(), n_trials=15), world).journal.trials()
+    runs = {t.number: RunDir(world.runs_dir / t.user_attrs["runs"][0]) for t in trials}
+    kept = {number for number, run in runs.items() if run.own_training.checkpoint.exists()}
+    assert kept == {t.number for t in trials if t.state is not TrialState.PRUNED}
+    assert 0 < len(kept) < 15
 
 
 def test_the_same_config_twice_is_trained_once(tmp_path: Path) -> None:

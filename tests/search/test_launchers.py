@@ -88,6 +88,28 @@ def test_a_search_makes_the_same_trials_wherever_its_runs_are_trained(
 
 
 @pytest.mark.slow
+def test_a_paused_trial_that_is_typed_by_hand_goes_on_and_ends_as_one_that_was_never_paused(
+    searched: Callable[..., Found], tmp_path: Path
+) -> None:
+    searched("paused")
+    folder = tmp_path / "paused"
+    [journal] = folder.glob("runs/*/*.journal")
+    [search] = read_journal(journal)
+    paused = next(trial for trial in search.trials if len(trial.curve) == 1)
+    words = [*(f"{key}={value}" for key, value in FIXED.items()), *paused.overrides]
+    own = os.environ | {"ETUDE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"}
+    results = []
+    for place in (folder, tmp_path / "never"):
+        place.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "etude", "train", *words]
+        done = subprocess.run(command, cwd=place, env=own, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        results.append(json.loads((place / "runs" / paused.notes["runs"][0] / "result.json").read_text()))
+    assert results[0]["weights"] == results[1]["weights"]
+    assert results[0]["steps"] == 8
+
+
+@pytest.mark.slow
 def test_two_processes_share_the_trials_of_a_search(searched: Callable[..., Found]) -> None:
     alone, together = (searched(str(count), file=RANDOM | {"run_cap": 4}, processes=count) for count in (1, 2))
     assert len(alone["trials"]) == 4
