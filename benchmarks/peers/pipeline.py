@@ -73,6 +73,8 @@ class Whole(Pipeline):
     def round(self) -> float:
         progress, training = ProgressFile(self.run.progress_file, self.steps), self.run.own_training
         training.path.mkdir(parents=True, exist_ok=True)
-        seconds, *_ = fit(self.run, training, self.config, self.module(), self.store, [], progress, {}, [])
+        seconds, *_ = fit(
+            self.run, training, self.config, self.module(), self.store, [], progress, {}, [], (0, False, None)
+        )
         training.checkpoint.unlink()
         return self.steps / seconds

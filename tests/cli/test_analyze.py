@@ -91,7 +91,7 @@ def test_a_setting_out_of_its_range_is_refused(setting, sentence):
     [
         (["run=x", "beams=4"], "beams must be a list, not 4"),
         (["sentence=9"], "sentence is not a key of the config; did you mean sentences"),
-        ([], "run is missing: the config must say it, for instance run=..."),
+        ([], "run is left open (???): say run=..."),
     ],
 )
 def test_a_mistake_is_one_sentence_and_status_2(words, sentence, tmp_path):

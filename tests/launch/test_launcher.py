@@ -14,6 +14,7 @@ from omegaconf import DictConfig
 import etude.config.freeze
 import etude.launch.options
 import etude.launch.slots
+from etude.config.compose_cache import ConfigCache
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.files import write_json
@@ -41,10 +42,8 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
     """Types `etude train -m WORDS` in an empty folder, with nothing run at the end of it."""
     launched = Launched()
 
-    def freeze_all(
-        jobs: Iterable[Sequence[str]], compose: Callable[[Sequence[str]], DictConfig], *told: object
-    ) -> list[RunDir]:
-        launched.configs = [compose(overrides) for overrides in jobs]
+    def freeze_all(jobs: Iterable[Sequence[str]], configs: ConfigCache, *told: object) -> list[RunDir]:
+        launched.configs = [configs._compose(overrides) for overrides in jobs]
         if any(config.seed == 13 for config in launched.configs):
             raise UserError("seed=13 brings bad luck")
         return [RunDir(tmp_path / f"{config.arm}{config.seed}") for config in launched.configs]

@@ -9,9 +9,9 @@ from typing import Any
 import hydra
 import pytest
 from hydra.core.global_hydra import GlobalHydra
-from omegaconf import DictConfig
 
 import etude.config.freeze
+from etude.config.compose_cache import ConfigCache
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.paths import shipped
@@ -27,11 +27,9 @@ def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
     """Types `etude train -m WORDS` where submitit and Ray are installed and run nothing; gives what they would run."""
     launched: Launched = []
 
-    def freeze_all(
-        jobs: Iterable[Sequence[str]], compose: Callable[[Sequence[str]], DictConfig], *told: object
-    ) -> list[RunDir]:
-        configs = [compose(overrides) for overrides in jobs]
-        return [RunDir(tmp_path / f"{config.arm}{config.seed}") for config in configs]
+    def freeze_all(jobs: Iterable[Sequence[str]], configs: ConfigCache, *told: object) -> list[RunDir]:
+        found = [configs.resolve(overrides, check=False).config for overrides in jobs]
+        return [RunDir(tmp_path / f"{config['arm']}{config['seed']}") for config in found]
 
     def run(runs: Sequence[RunDir], **how: Any) -> None:
         launched.append(([run.path.name for run in runs], how))

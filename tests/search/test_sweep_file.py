@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etude.config.compose import compose
+from etude.config.compose_cache import ConfigCache
 from etude.config.freeze import freeze_all
 from etude.errors import UserError
 from etude.paths import shipped
@@ -452,7 +453,7 @@ def test_the_runs_of_a_sweep_lie_where_they_are_frozen_however_they_were_asked_f
     where = [f"runs_dir={tmp_path}", "data.train_pairs=50"]
     planned = runs_of("smoke", where)
     assert [words for words, _ in planned] == planned_runs("smoke", where)
-    assert [run for _, run in planned] == freeze_all([words for words, _ in planned], compose)
+    assert [run for _, run in planned] == freeze_all([words for words, _ in planned], ConfigCache())
     asked_otherwise = runs_of("smoke", [*where, "scale=pocket", "trainer=cpu", "logger=none"])
     assert [run for _, run in asked_otherwise] == [run for _, run in planned]
     with pytest.raises(UserError, match="budgt"):

@@ -13,6 +13,7 @@ from hydra.core.utils import JobReturn
 from hydra.utils import instantiate
 
 from etude.config.compose import compose
+from etude.config.compose_cache import ConfigCache
 from etude.config.freeze import places
 from etude.errors import UserError
 from etude.search.distributions import share
@@ -59,12 +60,12 @@ class Launcher:
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[Any]:
         assert initial_job_idx == sum(map(len, self.launched))
         self.launched.append([list(run) for run in job_overrides])
-        for overrides, run in zip(job_overrides, places(job_overrides, compose), strict=True):
+        for overrides, run in zip(job_overrides, places(job_overrides, ConfigCache()), strict=True):
             run.path.mkdir(parents=True, exist_ok=True)
             store = next((word for word in overrides if word.startswith("data.")), "")
             result = {"valid": {"perplexity": self.score(overrides)}, "store": store}
             run.result_file.write_text(json.dumps(result))
-        return [JobReturn(working_dir=str(run.path)) for run in places(job_overrides, compose)]
+        return [JobReturn(working_dir=str(run.path)) for run in places(job_overrides, ConfigCache())]
 
     def search(self, *searches: Search) -> list[Any]:
         words: dict[RunDir, Sequence[str]] = {}
@@ -225,8 +226,8 @@ def test_trials_lie_where_any_run_of_that_config_lies(folder: Path) -> None:
     """So that a sweep typed again, or a run typed by hand, computes none of them twice."""
     trial = planned_runs("mine", ["tuned=true", "seed=11"])[0]
     by_hand = ["experiment=mine/base", "seed=101", "budget.lr_factor=0.5"]
-    assert places([trial], compose) == places([by_hand], compose)
-    assert isinstance(places([trial], compose)[0], RunDir)
+    assert places([trial], ConfigCache()) == places([by_hand], ConfigCache())
+    assert isinstance(places([trial], ConfigCache())[0], RunDir)
 
 
 RATE: dict[str, Any] = {"distribution": "log_uniform_values", "min": 0.25, "max": 4.0}

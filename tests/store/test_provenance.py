@@ -9,6 +9,7 @@ import pytest
 from filelock import FileLock
 
 from etude.config.compose import compose
+from etude.config.compose_cache import ConfigCache
 from etude.config.freeze import freeze, freeze_all
 from etude.files import write_json
 from etude.store import stale
@@ -211,7 +212,7 @@ def test_a_metric_that_is_no_longer_asked_for_makes_no_run_one_of_other_code(job
 def test_rerun_leaves_a_run_of_this_code_alone(job):
     run = freeze(compose(job))
     run.write_result(TODAY)
-    assert freeze_all([[*job, "stale=rerun"]], compose)[0].finished
+    assert freeze_all([[*job, "stale=rerun"]], ConfigCache())[0].finished
     assert aside(run) == []
 
 
@@ -220,7 +221,7 @@ def test_rerun_starts_a_half_finished_run_of_other_code_from_the_beginning(job):
     write_json(run.environment_file, OTHER)
     run.checkpoint.parent.mkdir(parents=True)
     run.checkpoint.touch()
-    again = freeze_all([[*job, "stale=rerun"]], compose)[0]
+    again = freeze_all([[*job, "stale=rerun"]], ConfigCache())[0]
     assert again.path == run.path
     assert not again.checkpoint.exists()
     assert again.config_file.is_file()

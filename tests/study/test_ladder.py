@@ -39,11 +39,11 @@ def test_a_run_of_a_rung_is_the_run_that_anybody_would_type(folder: Path) -> Non
     write(folder, f"{{rungs: {RUNGS}, seeds: [2, 1, 1, 1]}}")
     rungs, places = ladder_runs_of("mine", ["budget=smoke"])
     assert rungs == ["s"] * 4 + ["m"] * 2 + ["l"] * 2 + ["xl"] * 2
-    from etude.config.compose import compose
+    from etude.config.compose_cache import ConfigCache
     from etude.config.freeze import places as places_of
 
     typed = ["experiment=mine/A1", "budget=smoke", "scale.width=0.0625", "seed=1"]
-    assert places_of([typed], compose)[0].path == places[7].path
+    assert places_of([typed], ConfigCache())[0].path == places[7].path
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from optuna.pruners import BasePruner
+
 from etude.errors import UserError
 from etude.search.hyperband import Hyperband
 from etude.search.score import is_in_curves
@@ -36,7 +38,7 @@ def cautions(search: Search, config: "DictConfig") -> Iterator[str]:
     if search.seeds or any(override_key(key) in _OF_THE_BUDGET for key in search.space):
         return
     steps, every = config.budget.max_steps, config.budget.val_every
-    if search.stopping and every > steps:
+    if isinstance(search.stopping, BasePruner) and every > steps:
         raise UserError(
             f"{search.source}: no validation comes at which a trial could be stopped, as budget.val_every={every} is "
             f"beyond budget.max_steps={steps}: lower it"

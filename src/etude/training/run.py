@@ -168,12 +168,9 @@ def _train_and_evaluate(
         todo = broadcast_from_rank0(weights is None)
         start = broadcast_from_rank0(find_start(training, prepared.averaged) if first and todo else (0, False, None))
         begun_in = read_json(training.environment_file) or {}  # not before: another process may have begun it just now
-        if todo and start[2] is None:  # from scratch, whatever was begun there
-            begun_in = None
-        matmul = (begun_in or {}).get("matmul")
-        prepared.environment["matmul"] = choose_matmul_of_run(config, prepared.shapes, matmul)
+        prepared.environment["matmul"] = choose_matmul_of_run(config, prepared.shapes, begun_in.get("matmul"))
         if todo and first:
-            _begin(training, prepared, begun_in)
+            _begin(training, prepared, begun_in if start[2] else None)  # else from scratch, whatever was begun there
         elif first:
             log.info("%s is trained already", training.path)
         loggers = stack.enter_context(_logged(run, config)) if first else []
