@@ -277,22 +277,25 @@ def trials(runs: Path) -> list[tuple[Any, ...]]:
     """What the journal of a search holds of each trial."""
     [journal] = runs.glob("*/*.journal")
     storage = JournalStorage(JournalFileBackend(str(journal)))
-    study = optuna.load_study(study_name=None, storage=storage)
+    [name] = optuna.get_all_study_names(storage)
+    study = optuna.load_study(study_name=name, storage=storage)
     return [
         (one.number, one.params, one.state.name, one.values, one.intermediate_values, one.user_attrs.get("runs"))
         for one in study.trials
     ]
 
 
-def strike_a_search(folder: Path, runs: str, steps: int, workers: int, chance: random.Random, most: float) -> int:
-    """Carry out a search with blows until it has ended; how many there were."""
-    dealt, search = 0, start_search(folder, runs, steps, workers)
+def strike_a_search(
+    folder: Path, runs: str, steps: int, workers: int, chance: random.Random, most: float
+) -> Counter[str]:
+    """Carry out a search with blows until it has ended; how many there were of each kind."""
+    dealt, search = Counter[str](), start_search(folder, runs, steps, workers)
     while search.poll() is None:
         time.sleep(chance.uniform(0.1, most))
         blow = chance.choice([*SIGNALS, "SIGKILL to a sweep", "SIGKILL to a sweep", "SIGKILL to a run"])
         if search.poll() is not None:
             break
-        dealt += strike(blow, search, folder / runs)
+        dealt[blow] += strike(blow, search, folder / runs)
         if search.poll() is not None:
             search = start_search(folder, runs, steps, workers)
     if search.returncode == 1:
@@ -309,8 +312,8 @@ def soak_searches(folder: Path, kills: int, steps: int, seed: int, most: float) 
     if start_search(folder, "peace", steps, 1).wait():
         sys.exit(f"the undisturbed search failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
     expected, found = trials(folder / "peace"), {Path(run).name: it for run, it in digests(folder / "peace").items()}
-    dealt = rounds = 0
-    while dealt < kills:
+    dealt, rounds = Counter[str](), 0
+    while dealt.total() < kills:
         rounds += 1
         workers, runs = 2 - rounds % 2, f"war{rounds}"
         dealt += strike_a_search(folder, runs, steps, workers, chance, most)
@@ -326,9 +329,10 @@ def soak_searches(folder: Path, kills: int, steps: int, seed: int, most: float) 
             result = folder / runs / where[0] / "result.json"
             if state == "COMPLETE" and json.loads(result.read_text())["valid"]["perplexity"] not in values:
                 sys.exit(f"round {rounds}: trial {number} has another value than its run")
-        print(f"round {rounds}: {dealt} blows, {workers} workers, all the same", flush=True)
+        print(f"round {rounds}: {dealt.total()} blows, {workers} workers, all the same", flush=True)
         shutil.rmtree(folder / runs)
-    print(f"{dealt} blows in {rounds} searches; every trial is the same to the last bit", flush=True)
+    told = ", ".join(f"{count} {blow}" for blow, count in sorted(dealt.items()))
+    print(f"{dealt.total()} blows ({told}) in {rounds} searches; every trial is the same to the last bit", flush=True)
     return 0
 
 
