@@ -37,12 +37,13 @@ def test_bytes_that_are_no_text_are_torn_as_well(tmp_path: Path) -> None:
 def test_a_checkpoint_names_its_run_from_within_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "runs/s/a/seed1-0123456789"
     (place / "training/checkpoints").mkdir(parents=True)
+    (place / "config.yaml").write_text("seed: 1\n")
     assert RunDir.at(str(place / "training/checkpoints/last.ckpt")).path == place
     for inside, named in (("training", "checkpoints/last.ckpt"), ("training/checkpoints", "last.ckpt")):
         monkeypatch.chdir(place / inside)
         assert RunDir.at(named).path == place
     monkeypatch.chdir("/")
-    assert RunDir.at("last.ckpt").path == Path("/")
+    assert RunDir.at("last.ckpt").path == Path("last.ckpt")
 
 
 @pytest.mark.parametrize("named", ["runs/table3/A1", "runs/table3"])

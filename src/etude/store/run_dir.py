@@ -84,8 +84,10 @@ class RunDir:
         given = Path(path)
         if given.suffix != ".ckpt":
             return cls(given)
-        above = given.parents if len(given.parents) > 2 else given.absolute().parents  # from within the run
-        return cls(above[min(2, len(above) - 1)])
+        if len(given.parents) > 2:
+            return cls(given.parents[2])
+        above = [*given.absolute().parents][2:3]  # it may have been typed from within the run
+        return next((run for run in map(cls, above) if run.config_file.is_file()), cls(given))
 
     @property
     def id(self) -> str:
