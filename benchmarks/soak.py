@@ -33,6 +33,7 @@ import time
 from collections import Counter
 from collections.abc import Set
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -255,7 +256,7 @@ def soak(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
 SEARCH = """
 method: bayes
 metric: {name: valid.perplexity}
-run_cap: 12
+run_cap: TRIALS
 search: {sampler: tpe, manner: promote, rungs: [0.125, 0.375, 1], n_jobs: WORKERS}
 parameters:
   budget.lr_factor: {distribution: log_uniform_values, min: 0.3, max: 3}
@@ -264,10 +265,18 @@ parameters:
 """
 
 
-def start_search(folder: Path, runs: str, steps: int, workers: int) -> subprocess.Popen[bytes]:
+@dataclass(frozen=True)
+class Size:
+    """How many trials a search has, and of how many steps each."""
+
+    trials: int
+    steps: int
+
+
+def start_search(folder: Path, runs: str, size: Size, workers: int) -> subprocess.Popen[bytes]:
     file = folder / f"{runs}.yaml"
-    file.write_text(SEARCH.replace("WORKERS", str(workers)))
-    words = [*PAIRS, *SETTING[1:], f"budget.max_steps={steps}", f"runs_dir={runs}"]
+    file.write_text(SEARCH.replace("WORKERS", str(workers)).replace("TRIALS", str(size.trials)))
+    words = [*PAIRS, *SETTING[1:], f"budget.max_steps={size.steps}", f"runs_dir={runs}"]
     with (folder / f"{runs}.log").open("ab") as log:
         command = [sys.executable, "-m", "etude", "sweep", file.name, *words]
         return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, start_new_session=True)
@@ -286,37 +295,37 @@ def trials(runs: Path) -> list[tuple[Any, ...]]:
 
 
 def strike_a_search(
-    folder: Path, runs: str, steps: int, workers: int, chance: random.Random, most: float
+    folder: Path, runs: str, size: Size, workers: int, chance: random.Random, most: float, kills: int
 ) -> Counter[str]:
-    """Carry out a search with blows until it has ended; how many there were of each kind."""
-    dealt, search = Counter[str](), start_search(folder, runs, steps, workers)
-    while search.poll() is None:
+    """Carry out a search with so many blows, or until it has ended; how many there were of each kind."""
+    dealt, search = Counter[str](), start_search(folder, runs, size, workers)
+    while search.poll() is None and dealt.total() < kills:
         time.sleep(chance.uniform(0.1, most))
         blow = chance.choice([*SIGNALS, "SIGKILL to a sweep", "SIGKILL to a sweep", "SIGKILL to a run"])
         if search.poll() is not None:
             break
         dealt[blow] += strike(blow, search, folder / runs)
         if search.poll() is not None:
-            search = start_search(folder, runs, steps, workers)
-    if search.returncode == 1:
-        search = start_search(folder, runs, steps, workers)
+            search = start_search(folder, runs, size, workers)
+    if search.wait() == 1:
+        search = start_search(folder, runs, size, workers)
         search.wait()
     if search.returncode:
         sys.exit(f"a search ended with {search.returncode}:\n{(folder / f'{runs}.log').read_text()[-3000:]}")
     return dealt
 
 
-def soak_searches(folder: Path, kills: int, steps: int, seed: int, most: float) -> int:
+def soak_searches(folder: Path, kills: int, size: Size, seed: int, most: float) -> int:
     chance = random.Random(seed)
     write_text(folder)
-    if start_search(folder, "peace", steps, 1).wait():
+    if start_search(folder, "peace", size, 1).wait():
         sys.exit(f"the undisturbed search failed:\n{(folder / 'peace.log').read_text()[-3000:]}")
     expected, found = trials(folder / "peace"), {Path(run).name: it for run, it in digests(folder / "peace").items()}
     dealt, rounds = Counter[str](), 0
     while dealt.total() < kills:
         rounds += 1
         workers, runs = 2 - rounds % 2, f"war{rounds}"
-        dealt += strike_a_search(folder, runs, steps, workers, chance, most)
+        dealt += strike_a_search(folder, runs, size, workers, chance, most, kills - dealt.total())
         here = trials(folder / runs)
         if workers == 1 and here != expected:
             sys.exit(f"round {rounds}: the trials were and are\n{expected}\n{here}")
@@ -343,12 +352,16 @@ def main() -> None:
     words.add_argument("--seed", type=int, default=1, help="of the moments")
     words.add_argument("--most", type=float, default=12.0, help="seconds between two blows, at most")
     words.add_argument("--search", action="store_true", help="strike searches")
+    words.add_argument("--trials", type=int, default=12, help="of each search")
     asked = words.parse_args()
     # A shell has it ignored behind an ampersand, and every sweep would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        strike_all = soak_searches if asked.search else soak
-        sys.exit(strike_all(Path(folder).resolve(), asked.kills, asked.steps, asked.seed, asked.most))
+        here = Path(folder).resolve()
+        if asked.search:
+            size = Size(asked.trials, asked.steps)
+            sys.exit(soak_searches(here, asked.kills, size, asked.seed, asked.most))
+        sys.exit(soak(here, asked.kills, asked.steps, asked.seed, asked.most))
 
 
 if __name__ == "__main__":

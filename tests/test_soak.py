@@ -1,4 +1,4 @@
-"""A sweep may be killed and typed again as often as one likes."""
+"""A sweep or a search may be killed and typed again as often as one likes."""
 
 import re
 import subprocess
@@ -10,10 +10,20 @@ import pytest
 SOAK = Path(__file__).parents[1] / "benchmarks" / "soak.py"
 
 
-@pytest.mark.slow(minutes=1)
-def test_a_sweep_that_is_struck_at_random_moments_ends_as_one_that_was_left_in_peace() -> None:
-    """Short here; by hand for hundreds of blows."""
-    command = [sys.executable, str(SOAK), "--kills", "2", "--steps", "100", "--most", "8"]
+def strike(*words: str) -> str:
+    """Let two blows fall, and return the last line; by hand it is hundreds."""
+    command = [sys.executable, str(SOAK), "--kills", "2", "--most", "8", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^2 blows .*; (\d+) of \1 runs are the same to the last bit$", done.stdout, re.MULTILINE)
+    return done.stdout.splitlines()[-1]
+
+
+@pytest.mark.slow(minutes=1)
+def test_a_sweep_that_is_struck_at_random_moments_ends_as_one_that_was_left_in_peace() -> None:
+    assert re.search(r"^2 blows .*; (\d+) of \1 runs are the same to the last bit$", strike("--steps", "100"))
+
+
+@pytest.mark.slow(minutes=1)
+def test_a_search_that_is_struck_at_random_moments_has_the_trials_of_one_that_was_left_in_peace() -> None:
+    struck = strike("--search", "--trials", "4", "--steps", "200")
+    assert re.search(r"^2 blows .* in 1 searches; every trial is the same to the last bit$", struck)

@@ -263,7 +263,15 @@ class OptunaSweeper(_LaunchingSweeper):
         """
         from etude.search.hydra_search import hydra_search, write_results
 
-        [study] = self._search(hydra_search(arguments, self.settings, self.config))
+        search, storage = hydra_search(arguments, self.settings, self.config), self.settings["storage"]
+        kept = None
+        if storage is not None:
+            from etude.search.storage import add_trials, open_study
+
+            kept = open_study(storage, search.name, [one.maximize for one in search.objectives])
+        [study] = self._search(search)
+        if kept:
+            add_trials(kept, study)
         best = [(one.user_attrs["overrides"], one.values) for one in study.best_trials]
         write_results(Path(self.config.hydra.sweep.dir), best if len(study.directions) > 1 else best[:1])
         return []

@@ -89,10 +89,6 @@ def hydra_search(overrides: Sequence[str], settings: Settings, config: DictConfi
         sampler, n_trials = _grid(values, sampler), min(n_trials, values.count)
     if options.manner == "stop" and not options.pruner:
         raise UserError(f"{_SOURCE}.manner=stop needs a pruner, such as {_SOURCE}.pruner=median")
-    if settings["storage"] is not None:
-        raise UserError(
-            f"{_SOURCE}.storage: a search keeps its journal in {config.runs_dir}, with its runs: leave it out"
-        )
     objectives = _read_objectives(settings["direction"], config)
     return Search(
         name=_name(settings, [*words, *map(str, objectives)]),

@@ -1,0 +1,59 @@
+"""A storage of the user's own takes the trials of a search when that ends."""
+
+from pathlib import Path
+from typing import Any
+
+import optuna
+import pytest
+from optuna.trial import TrialState, create_trial
+from tests.search.world import World, carry_out, search
+
+from etude.errors import UserError
+from etude.search.search import Promotion
+from etude.search.storage import add_trials, open_study
+
+PROMOTED = {"n_trials": 6, "promotion": Promotion((0.5, 1.0), 2)}
+
+
+@pytest.fixture(params=["url", "node"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    if request.param == "url":
+        return f"sqlite:///{tmp_path}/trials.db"
+    file = {"_target_": "optuna.storages.journal.JournalFileBackend", "file_path": str(tmp_path / "trials.journal")}
+    return {"_target_": "optuna.storages.JournalStorage", "log_storage": file}
+
+
+def told(study: optuna.Study) -> list[tuple[Any, ...]]:
+    ended = [trial for trial in study.trials if trial.state.is_finished()]
+    return [(one.state, one.params, one.values, one.intermediate_values, one.user_attrs) for one in ended]
+
+
+def test_trials_are_added_once_however_often_a_search_is_typed(storage: Any, tmp_path: Path) -> None:
+    world = World(tmp_path)
+    for n_trials in (6, 6, 9):
+        engine = carry_out(search(**PROMOTED | {"n_trials": n_trials}), world)
+        kept = open_study(storage, "first", [False])
+        add_trials(kept, engine.journal.study)
+        assert told(open_study(storage, "first", [False])) == told(engine.journal.study)
+    assert {trial.state for trial in kept.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
+    assert kept.best_value == engine.journal.study.best_value
+
+
+def test_trials_that_others_put_there_stay(storage: Any, tmp_path: Path) -> None:
+    mine = open_study(storage, "first", [False])
+    mine.add_trial(create_trial(value=5.0))
+    engine = carry_out(search(**PROMOTED), World(tmp_path))
+    add_trials(mine, engine.journal.study)
+    states = [trial.state for trial in open_study(storage, "first", [False]).trials]
+    assert states == [TrialState.COMPLETE, *(state for state, *_ in told(engine.journal.study))]
+
+
+def test_a_study_with_other_directions_is_refused(storage: Any) -> None:
+    open_study(storage, "first", [True])
+    with pytest.raises(UserError, match=r"storage: its study first has other directions: choose another .*study_name"):
+        open_study(storage, "first", [False])
+
+
+def test_a_node_that_is_no_storage_is_one_sentence() -> None:
+    with pytest.raises(UserError, match=r"hydra\.sweeper\.storage: .* is no storage: write a URL"):
+        open_study({"_target_": "optuna.pruners.MedianPruner"}, "first", [False])
