@@ -331,6 +331,27 @@ def test_of_draws_the_report_chooses_the_one_that_the_sweep_does(
     assert notes[1].startswith("With twice the 4 trials the order of the arms by validation loss would stay as it is")
 
 
+def test_in_the_same_hours_one_arm_may_have_more_trials_than_another(
+    runs_dir: Path, tried: Make, draws: list[float]
+) -> None:
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    content = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump(content | {"tune": content["tune"] | {"trials": 9, "hours": 1}}))
+    draws = [one for (one,) in combinations(load_study("heads"))]
+    losses = {"base": [3.0, 4.0, 5.0, 6.0, 3.2, 7.0], "A1": [6.0, 5.0, 3.5, 4.0]}
+    for arm, valid in losses.items():
+        for rate, one in zip(draws, valid, strict=False):
+            tried(arm, 101, rate, valid=one)
+        tried(arm, 11, 1.0)
+        tried(arm, 11, draws[valid.index(min(valid))])
+    made = report("heads", runs_dir, {})
+    readings = made.compared.readings
+    assert readings.losses == {arm: pytest.approx([math.log(one) for one in valid]) for arm, valid in losses.items()}
+    notes = [note for note in made.rows.sentences if "draws" in note or "twice" in note]
+    assert "the best of 4 to 6 draws" in notes[0]
+    assert notes[1].startswith("With twice the 4 to 6 trials the order of the arms by validation loss would stay")
+
+
 def test_a_trial_that_paused_was_tried_and_counts_as_the_worst(runs_dir: Path, tried: Make, draws: list[float]) -> None:
     for arm in ("base", "A1"):
         for rate in draws:

@@ -1,6 +1,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from optuna.pruners import BasePruner
 from optuna.samplers import RandomSampler
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
-from tests.search.world import EVERY, SPACE, STEPS, Above, World, carry_out, loss, search, table, tpe
+from tests.search.world import EVERY, SECONDS, SPACE, STEPS, Above, World, carry_out, loss, search, table, tpe
 
 from etude.errors import UserError
 from etude.search.ask import seed_of_trial
@@ -322,6 +323,18 @@ def test_those_that_are_trained_when_the_target_is_reached_come_to_their_end(tmp
     values = [t.value for t in carry_out(search(), World(tmp_path / "all"), at_once=3).journal.trials()]
     trials = carry_out(search(target=values[0]), World(tmp_path / "some"), at_once=3).journal.trials()
     assert [t.value for t in trials] == values[:3]
+
+
+@pytest.mark.parametrize("promotion", [None, Promotion((0.5, 1.0), 2)])
+def test_no_trial_begins_when_all_have_trained_for_so_many_hours(promotion: Promotion | None, tmp_path: Path) -> None:
+    of_one = STEPS * SECONDS / 3600
+    what, world = search(hours=2.9 * of_one, promotion=promotion), World(tmp_path)
+    trials = carry_out(what, world).journal.trials()
+    before = 2.9 if promotion is None else 3.5  # with the half that is promoted
+    assert world.trained * SECONDS / 3600 <= (before + 1) * of_one
+    assert 3 <= len(trials) <= 6
+    assert len(carry_out(what, world).journal.trials()) == len(trials), "typed again"
+    assert len(carry_out(replace(what, hours=100.0), world).journal.trials()) == 12, "with more hours it goes on"
 
 
 @pytest.mark.parametrize("rate", [0.25, 0.5])

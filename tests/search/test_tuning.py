@@ -289,17 +289,29 @@ def test_trials_are_stopped_or_promoted_by_the_words_of_sweep_files(folder: Path
     assert tuning_searches(load_study("mine"), runs)[0].stopping == Hyperband(min_iter=3)
 
 
+def test_arms_get_the_same_hours_and_with_more_of_them_go_on(folder: Path) -> None:
+    runs = [["experiment=mine/base", "seed=1"]]
+    drawn(folder, hours=0.5)
+    [half] = tuning_searches(load_study("mine"), runs)
+    drawn(folder, hours=2, trials=50)
+    [two] = tuning_searches(load_study("mine"), runs)
+    assert (half.hours, two.hours, half.name) == (0.5, 2, two.name)
+    words = ["tuned=true", "seed=11"]
+    assert saving_of("mine", words, planned_runs("mine", words)) == Saving(None, [101])
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
         ({"trials": 0}, r"study\.yaml: tune\.trials must be a whole number, 1 or more, not 0"),
+        ({"hours": 0}, r"study\.yaml: tune\.hours must be a number above 0, not 0"),
         ({"trials": None}, r"study\.yaml: tune\.budget\.lr_factor needs the number of trials of each arm"),
         ({"budget.lr_factor": {"min": 4, "max": 1}}, r"study\.yaml: tune\.budget\.lr_factor\.min=4 is above its max=1"),
         ({"budget.lr_factor": {"value": 4}}, r"tune\.budget\.lr_factor: what is tuned has several plain values"),
         ({"sampler": "tpe"}, r"tune\.sampler is 'tpe': write random or qmc, with which all arms share their draws"),
         ({"manner": "stop"}, r"study\.yaml: tune\.manner: stop needs early_terminate, or a pruner"),
         ({"manner": "halt"}, r"study\.yaml: tune\.manner is 'halt': write stop or promote"),
-        ({"trails": 20}, r"study\.yaml: tune\.trails: what is tuned is a config key .* there are trials, sampler"),
+        ({"trails": 20}, r"study\.yaml: tune\.trails: what is tuned is a config key .* there are trials, hours"),
     ],
 )
 def test_draws_that_are_not_valid_are_told_by_file_and_key(options: dict[str, Any], told: str, folder: Path) -> None:

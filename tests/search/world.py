@@ -19,6 +19,7 @@ from etude.store.run_dir import RunDir
 from etude.store.run_state import State, read_stop
 
 STEPS, EVERY = 90, 10
+SECONDS = 4.0  # for a step
 SPACE = {
     "x": Dimension(FloatDistribution(0.1, 10.0, log=True), "log 0.1 to 10"),
     "k": Dimension(IntDistribution(1, 5), "1 to 5"),
@@ -41,8 +42,9 @@ def loss(words: dict[str, str]) -> float:
 class World:
     """Runs whose training is a function: after step s the loss is a known multiple of the last one."""
 
-    def __init__(self, folder: Path, score: Callable[[dict[str, str]], float] = loss) -> None:
+    def __init__(self, folder: Path, score: Callable[[dict[str, str]], float] = loss, *, timed: bool = True) -> None:
         self.runs_dir, self.score, self.trained = folder / "runs", score, 0
+        self.timed = timed  # whether runs record how long they train
 
     def freeze(self, jobs: Sequence[Sequence[str]]) -> list[RunDir]:
         return [self._freeze(dict(word.split("=", 1) for word in job)) for job in jobs]
@@ -68,14 +70,15 @@ class World:
         with run.own_training.metrics_file.open("a") as file:
             rows = csv.writer(file)
             if not start:
-                rows.writerow(["step", "valid_loss"])
+                rows.writerow(["step", "valid_loss", *["seconds"] * self.timed])
             for step in range(start * EVERY + EVERY, end + 1, EVERY):
-                rows.writerow([step, final + (STEPS - step) / 10])
+                rows.writerow([step, final + (STEPS - step) / 10, *[step * SECONDS] * self.timed])
                 self.trained += EVERY
         if stop:
             return stop.state
         run.copy_training()
-        run.write_result({"valid": {"loss": final}, "test": {"loss": final}, "steps": STEPS})
+        seconds = {"seconds": STEPS * SECONDS} if self.timed else {}
+        run.write_result({"valid": {"loss": final}, "test": {"loss": final}, "steps": STEPS} | seconds)
         return State.FINISHED
 
 

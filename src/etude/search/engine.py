@@ -24,7 +24,7 @@ from etude.search.ask import ask
 from etude.search.journal import Journal
 from etude.search.objective import Objective
 from etude.search.promotion import Climber, out_of_reach, promote, promote_last
-from etude.search.score import is_in_curves, read_curve, read_value
+from etude.search.score import is_in_curves, read_curve, read_seconds, read_value
 from etude.search.search import Search
 from etude.store.cleaning import free_checkpoints
 from etude.store.divergence import divergence
@@ -183,7 +183,7 @@ class Engine:
         Raises:
             UserError: too many of the last ones were refused.
         """
-        if len(trials) >= self.n_trials or self._has_reached_target(trials):
+        if len(trials) >= self.n_trials or self._has_reached_target(trials) or self._has_taken_its_hours(trials):
             return False
         failed = [trial.state is TrialState.FAIL or trial.number in self._failed for trial in trials]
         rate, of = self.search.max_failure_rate, self.search.n_jobs or 1
@@ -198,6 +198,12 @@ class Engine:
         target, sign = self.search.target, self._sign
         values = (trial.values[0] for trial in trials if trial.state is TrialState.COMPLETE)
         return target is not None and any(sign * value <= sign * target for value in values)
+
+    def _has_taken_its_hours(self, trials: Sequence[FrozenTrial]) -> bool:
+        if self.search.hours is None:
+            return False
+        runs = {run for trial in trials for run in trial.user_attrs.get("runs", [])}
+        return sum(read_seconds(RunDir(self.runs_dir / run)) for run in runs) >= 3600 * self.search.hours
 
     def _ask(self, trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
         """Ask for a trial and write it to the journal; None if its config is refused."""

@@ -42,6 +42,13 @@ def read_value(run: RunDir, result: Mapping[str, Any], name: str) -> tuple[float
     return curve[max(curve)] if curve else None, [*keys, *columns]
 
 
+def read_seconds(run: RunDir) -> float:
+    """Read how many seconds a run has been trained so far, validation included."""
+    if run.finished:
+        return float(run.result().get("seconds", 0))
+    return float(next((row["seconds"] for row in reversed(read_metrics(run.metrics_file)) if row.get("seconds")), 0))
+
+
 def _number(text: str) -> float:
     try:
         return float(text)

@@ -72,6 +72,7 @@ class Search:
         space: key -> its dimension.
         objectives: the numbers that decide, each with its direction.
         n_trials: how many trials in all; or, if `further`, besides those that the journal holds already.
+        hours: of training, after which no further trial begins; None: n_trials alone counts.
         seed: of the sampler.
         further: see `n_trials`.
         sampler: makes a sampler from a seed.
@@ -98,6 +99,7 @@ class Search:
     objectives: tuple[Objective, ...]
     n_trials: int
     sampler: "Callable[[int], BaseSampler]"
+    hours: float | None = None
     seed: int = 1
     further: bool = False
     one_sequence: bool = False

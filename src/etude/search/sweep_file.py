@@ -205,7 +205,7 @@ def saving_of(name: str, extra: Sequence[str], runs: Sequence[Sequence[str]]) ->
     if options.get("tuned"):
         study = tuned_study(runs)
         promotion, count, pilots = options_of(study).promotion, study.draws.get("trials", 0), study.pilots
-        stops = bool({"early_terminate", "pruner"} & study.draws.keys())
+        stops = bool({"early_terminate", "pruner", "hours"} & study.draws.keys())
     elif file := find_file(name):
         sweep = read_sweep(file)
         block = sweep.search or Options()

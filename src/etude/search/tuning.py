@@ -1,7 +1,8 @@
 """Tune each arm of a study (`tuned=true`): try combinations of values, then run the best one on the other seeds.
 
 `tune` of a study maps config keys to values, and `pilots` lists the seeds of the trials. All combinations are tried; or
-so many as it says, which are drawn from these values or from distributions, the same for all arms. The best combination
+so many as it says, in trials or in hours, which are drawn from these values or from distributions, the same for all
+arms. The best combination
 of an arm has the lowest validation loss, averaged over the pilot seeds. The test set is not used.
 """
 
@@ -25,7 +26,7 @@ from etude.yaml_file import read_yaml
 Overrides = list[str]
 Values = tuple[str, ...]  # overrides of the tuned keys, such as ("budget.lr_factor=0.5",)
 
-_NO_OPTIONS = ("trials", "sampler", "early_terminate")  # of `tune`, which are read by themselves
+_NO_OPTIONS = ("trials", "hours", "sampler", "early_terminate")  # of `tune`, which are read by themselves
 _SEED = 1  # of the draws: a longer search begins with the trials of a shorter one
 
 

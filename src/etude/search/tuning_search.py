@@ -41,7 +41,12 @@ def tuning_searches(study: Study, runs: Sequence[Sequence[str]]) -> list[Search]
     found = []
     for arm in arms_of(study, runs):
         name = dict(map(split_override, arm))["experiment"].partition("/")[2]
-        same = [arm, study.pilots, {key: one.text for key, one in drawn.items()}, study.draws | {"trials": None}]
+        same = [
+            arm,
+            study.pilots,
+            {key: one.text for key, one in drawn.items()},
+            study.draws | {"trials": None, "hours": None},
+        ]
         digest = sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()[:6]  # other settings: another search
         found.append(
             Search(
@@ -51,6 +56,7 @@ def tuning_searches(study: Study, runs: Sequence[Sequence[str]]) -> list[Search]
                 space={key: one.dimension() for key, one in drawn.items()},
                 objectives=(Objective(),),
                 n_trials=study.draws["trials"],
+                hours=study.draws.get("hours"),
                 sampler=lambda seed: sampler,
                 one_sequence=True,
                 stopping=stopping,

@@ -16,7 +16,7 @@ from etude.errors import UserError, did_you_mean
 
 Value = TypeVar("Value", bound=Hashable)
 
-_TUNE_OPTIONS = ("trials", "sampler", "manner", "rungs", "eta", "pruner", "early_terminate", "n_jobs")
+_TUNE_OPTIONS = ("trials", "hours", "sampler", "manner", "rungs", "eta", "pruner", "early_terminate", "n_jobs")
 _TUNE = (
     "tune must map config keys to lists of values, such as budget.lr_factor: [0.5, 1, 2], or to distributions as in "
     "sweep files"
@@ -139,6 +139,9 @@ def read_tuning(file: Path, content: Mapping[str, Any]) -> tuple[dict[str, Any],
     trials = options.get("trials")
     if trials is not None and (type(trials) is not int or trials < 1):
         raise UserError(f"{file}: tune.trials must be a whole number, 1 or more, not {trials!r}")
+    hours = options.get("hours", 1)
+    if isinstance(hours, bool) or not isinstance(hours, int | float) or not hours > 0:
+        raise UserError(f"{file}: tune.hours must be a number above 0, not {hours!r}")
     drawn = [key for key, values in tune.items() if isinstance(values, dict)]
     if trials is None and (needs := [*drawn, *options]):
         raise UserError(f"{file}: tune.{needs[0]} needs the number of trials of each arm, such as  trials: 20")

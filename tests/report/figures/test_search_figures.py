@@ -5,14 +5,13 @@ import re
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
-from typing import Any
 
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.importance import FanovaImportanceEvaluator, PedAnovaImportanceEvaluator
 from tests.report.test_searched import made
-from tests.search.world import EVERY, STEPS, World, loss
+from tests.search.world import EVERY, SECONDS, STEPS, World, loss
 
 from etude.report.figures.figure import Figure
 from etude.report.figures.search import learning_curves, progress
@@ -30,32 +29,18 @@ SPACE = {
 }
 
 
-class Timed(World):
-    """Runs that record how long they train: two seconds a step."""
-
-    def train(self, run: Any) -> State:
-        state = super().train(run)
-        rows = run.metrics_file.read_text().splitlines()
-        timed = [row if "seconds" in rows[0] else f"{row},{_seconds(row)}" for row in rows]
-        run.metrics_file.write_text("\n".join(timed) + "\n")
-        return state
-
-
-def _seconds(row: str) -> str:
-    step = row.partition(",")[0]
-    return str(2 * int(step)) if step.isdigit() else "seconds"
-
-
 @pytest.fixture(scope="module")
 def promoted(tmp_path_factory: pytest.TempPathFactory) -> Searched:
-    return made(tmp_path_factory.mktemp("promoted"), space=SPACE, promotion=Promotion(), n_trials=14)
+    folder = tmp_path_factory.mktemp("promoted")
+    world = World(folder, timed=False)
+    return made(folder, world, space=SPACE, promotion=Promotion(), n_trials=14)
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Searched:
     folder = tmp_path_factory.mktemp("whole")
     sampler = {"sampler": lambda seed: optuna.samplers.RandomSampler(seed=seed)}
-    return made(folder, Timed(folder), space=SPACE, n_trials=40, **sampler)
+    return made(folder, space=SPACE, n_trials=40, **sampler)
 
 
 def space(found: Searched) -> Space:
@@ -72,7 +57,9 @@ def test_the_best_so_far_is_that_of_the_trials_until_then(whole: Searched) -> No
     assert marks["y"] == values
     assert line["y"] == [min(values[: n + 1]) for n in range(len(values))]
     assert drawn["steps"].traces[0]["x"] == [STEPS * (n + 1) for n in range(len(values))]
-    assert drawn["hours"].traces[0]["x"] == pytest.approx([2 * STEPS * (n + 1) / 3600 for n in range(len(values))])
+    assert drawn["hours"].traces[0]["x"] == pytest.approx(
+        [SECONDS * STEPS * (n + 1) / 3600 for n in range(len(values))]
+    )
 
 
 def test_a_trial_that_paused_costs_its_steps_and_has_no_mark(promoted: Searched) -> None:
