@@ -138,9 +138,9 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
     if config["stale"] == "rerun":
         put_aside(directory)
     if not directory.finished:  # immaterial keys may have changed since, such as the path of the data or the logger
+        directory.link_training(training.path.name)
         write_text(directory.overrides_file, "".join(f"{line}\n" for line in job.typed))
         write_text(directory.text_file, f"{text.all}\n")
-        directory.link_training(training.path.name)
         if not training.identity_file.is_file():
             write_json(training.identity_file, identity)
         write_text(directory.written_file, OmegaConf.to_yaml(OmegaConf.create(job.written)))
