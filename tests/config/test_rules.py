@@ -149,6 +149,18 @@ KEEPING = [
             "model.attention.span.pattern tells layers apart, and the decoder has one",
         ),
         (
+            ["model/encoder=shared", "model/feedforward=switch"],
+            "model.feedforward.every tells layers apart, and the encoder has one, .* say model.feedforward.every=1",
+        ),
+        (
+            ["model/decoder=evolved", "model/init=fixup", "model/residual=fixup", "model/norm=none"],
+            "model/init=fixup starts with branches that add nothing, and does not know those of model.decoder",
+        ),
+        (
+            ["model/feedforward=switch", "trainer.compile=reduce-overhead"],
+            "trainer.compile=reduce-overhead repeats sentences .* say trainer.compile=true",
+        ),
+        (
             ["model/encoder=funnel", "model/attention=modular", "model/attention/values=residual"],
             "more positions than the last of model/encoder=funnel: say model/attention/values=own",
         ),

@@ -15,9 +15,16 @@ EXCLUDING = [  # what adds to scores where there are none, and an alignment with
     *({f"model/position={position}", "model/attention=linear"} for position in ("alibi", "shaw", "t5")),
     {"model/encoder=none", "model/decoder=recurrent"},
     *(
-        {"model/position=rope_in_some_layers", f"model/{stack}={kind}"}  # of which a stack has one
+        {of_some_layers, f"model/{stack}={kind}"}  # of which a stack has one
+        for of_some_layers in ("model/position=rope_in_some_layers", "model/feedforward=switch")
         for stack in ("encoder", "decoder")
         for kind in ("shared", "universal")
+    ),
+    {"model/init=fixup", "model/feedforward=product_key_memory"},
+    *(
+        {"model/init=fixup", f"model/{stack}={kind}"}  # whose branches it does not know
+        for stack in ("encoder", "decoder")
+        for kind in ("evolved", "convolution")
     ),
 ]
 

@@ -96,3 +96,26 @@ def test_jitter_is_noise_of_its_width_that_is_in_training_alone():
     noise = balance.disturb(rows) / rows
     assert 0.75 <= noise.min() < 0.76 < 1.24 < noise.max() <= 1.25
     assert torch.equal(balance.eval().disturb(rows), rows)
+
+
+def test_a_layer_that_is_used_several_times_pays_for_each_use():
+    module = mixture(1, balance=partial(AuxiliaryLoss, coefficient=0.1)).train()
+    apart = []
+    for rows in (first := drawn(1, N, D), second := drawn(1, N, D) + 1):
+        module(rows)
+        apart.append(module.take_cost())
+    module(first), module(second)
+    assert_close(module.take_cost(), sum(apart))
+    assert apart[0] != apart[1]
+    module(first)
+    module.after_step(module.load)
+    assert module.take_cost() is None, "an update ends what could be paid"
+
+
+def test_a_capacity_that_is_whole_is_not_rounded_up():
+    """1.1 * 100 / 2 is 55.00000000000001 in binary."""
+    torch.manual_seed(0)
+    sizes = {"d_model": D, "experts": 2, "chosen": 1, "shared": 0}
+    module = MixtureOfExperts(expert=expert, balance=Balance, capacity=1.1, **sizes).double().train()
+    rows = drawn(1, D).expand(100, D)
+    assert module(rows[None])[0].any(dim=-1).sum() == 55

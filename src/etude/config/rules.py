@@ -62,6 +62,11 @@ _NOT_THE_BEST = (  # settings of ModelCheckpoint by which it saves at other mome
 )
 _ARTIFACTS = ("checkpoint", "hypotheses")
 _ON_QUERIES_AND_KEYS = ("Rotary", "PartialRotary", "RotaryInSomeLayers", "Shaw")
+_NOT_AT_ZERO = {  # parts whose branches init=fixup cannot let add nothing
+    "encoder": ("EvolvedEncoder", "ConvolutionEncoder"),
+    "decoder": ("EvolvedDecoder", "ConvolutionDecoder"),
+    "feedforward.inside": ("ProductKeyMemory",),
+}
 _LANGUAGE_MODELS = {"LanguageModelling", "Agreement"}
 _TEXTLESS = {"MaskedLanguageModelling", "LanguageModelling", "SpanCorruption"}
 _DECODER_TASKS = {"Translation", "SpanCorruption", *_LANGUAGE_MODELS}
@@ -332,6 +337,11 @@ def _stacks_fit(config: Config, at: At) -> None:
                         f"model.{part}.pattern tells layers apart, and the {stack} has one, which it uses again and "
                         f"again: write one word into the pattern, or say model/{stack}=transformer"
                     )
+            if (at("model.feedforward.every") or 1) > 1 and stack in (at("model.feedforward.stacks") or ()):
+                raise UserError(
+                    f"model.feedforward.every tells layers apart, and the {stack} has one, which it uses again and "
+                    f"again: say model.feedforward.every=1, or model/{stack}=transformer"
+                )
     if (all(without_attention) or at("model.attention.convolution._target_")) and _is(
         at, "model.position", *_ON_QUERIES_AND_KEYS, "Alibi", "T5"
     ):
@@ -370,6 +380,13 @@ def _stacks_fit(config: Config, at: At) -> None:
 
 
 def _norms_are_used(at: At) -> None:
+    if _is(at, "model.init", "Fixup"):
+        for part, kinds in _NOT_AT_ZERO.items():
+            if _is(at, f"model.{part}", *kinds):
+                raise UserError(
+                    f"model/init=fixup starts with branches that add nothing, and does not know those of model.{part}: "
+                    "say another model/init, or stacks and feed-forward networks of the Transformer"
+                )
     if _is(at, "model.residual", "ReZero", "Fixup") and not _is(at, "model.norm", "NoNorm"):
         name = _class_name(at("model.residual._target_")).lower()
         raise UserError(f"model/residual={name} stands in for every norm, and none would be used: say model/norm=none")
@@ -389,6 +406,11 @@ def _trainer_fits(at: At) -> None:
                 f"trainer.compile=reduce-overhead records the step of one device, whole, and trainer.{key} shares it "
                 f"out: say trainer.{key}=1, or trainer.compile=true"
             )
+    if any(_is(at, f"model.{part}", "MixtureOfExperts") for part in ("feedforward", "feedforward.inside")):
+        raise UserError(
+            "trainer.compile=reduce-overhead repeats sentences to fill a batch up, and a mixture of experts would take "
+            "them for others: say trainer.compile=true"
+        )
 
 
 def _validation_metrics_are_metrics(config: Config) -> None:

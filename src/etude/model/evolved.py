@@ -58,6 +58,8 @@ class Separable(nn.Module):
 class Branches(nn.Module):
     """`last(LayerNorm(max(0, wide(x)) + activation(narrow(x))))`; zeros are appended to what is narrower than a sum.
 
+    Dropout is that of the whole sub-layer; the released code has one in either branch as well.
+
     Args:
         wide, narrow, last: each a `Dense` or a `Separable`.
         activation: of the narrow branch.

@@ -155,7 +155,7 @@ class MixtureOfExperts(nn.Module):
         choice = torch.zeros_like(scores).scatter(1, best, 1.0)
         weights = scores * choice
         if self.training and torch.is_grad_enabled():
-            self.unpaid = self.balance.cost(scores, choice)
+            self.unpaid = _add(self.unpaid, self.balance.cost(scores, choice))
             self.load += choice.detach().sum(dim=0).to(self.load.dtype)
         out = sum((network(rows) for network in self.shared), torch.zeros_like(rows))
         for n, network in enumerate(self.experts):
@@ -166,13 +166,13 @@ class MixtureOfExperts(nn.Module):
         """Compute one expert for the rows (N, D) with the highest weights (N,), as many as it takes; else zero."""
         if not self.training or self.capacity is None:
             return network(rows) * weights[:, None].to(rows.dtype)
-        places = min(len(rows), math.ceil(self.capacity * self.chosen * len(rows) / len(self.experts)))
+        places = min(len(rows), math.ceil(self.capacity * self.chosen * len(rows) / len(self.experts) - 1e-9))
         heaviest, index = weights.topk(places)
         found = network(rows[index]) * heaviest[:, None]
         return torch.zeros_like(rows).index_add(0, index, found.to(rows.dtype))
 
     def take_cost(self) -> Tensor | None:
-        """Return what balancing adds to the loss of each token of the last call in training, once."""
+        """Return what balancing adds to the loss of each token, once: the sum over the uses of a layer since then."""
         cost, self.unpaid = self.unpaid, None
         return cost
 
@@ -180,7 +180,12 @@ class MixtureOfExperts(nn.Module):
         """Take note of the load (E,) of an update, of all processes, and begin the next."""
         self.balance.after_step(load)
         self.unreported += load
+        self.unpaid = None  # of a loss that did not ask
         self.load.zero_()
+
+
+def _add(one: Tensor | None, other: Tensor | None) -> Tensor | None:
+    return other if one is None else one if other is None else one + other
 
 
 def mixtures(model: nn.Module) -> dict[str, MixtureOfExperts]:

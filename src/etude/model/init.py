@@ -102,7 +102,8 @@ class GPT2(Normal):
     """N(0, std^2) for every matrix, those of embeddings and learned positions too (Radford et al. 2019, section 2.3).
 
     The matrices whose outputs are added to the residual stream, K in a stack, are 1 / sqrt(K) as large: a stack of any
-    depth then adds as much. So these follow from the number of layers as well.
+    depth then adds as much. So these follow from the number of layers as well. Those are the projections of attention
+    and the outer matrices of feed-forward networks; other additions, such as those of convolutions, stay as they are.
     """
 
     def __call__(self, model: nn.Module, seed: int) -> None:
@@ -122,7 +123,8 @@ class Fixup(Init):
     """He uniform, but branches that add nothing at first, for models without norms (Zhang et al. 2019, section 3).
 
     Of a branch, which is a sub-layer, the last matrix is zero and its other m - 1 are `L^(-1 / (2m - 2))` as large, for
-    L branches in all. Attention to the encoder is left as He has it, as in the code of Narang et al. 2021.
+    L branches in all. It knows the Transformer's branches alone. Attention to the encoder is left as He has it, as in
+    the code of Narang et al. 2021.
     """
 
     def fill(self, matrix: Tensor) -> None:

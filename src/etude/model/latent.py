@@ -10,6 +10,7 @@ from etude.model.attention import MultiHeadAttention, split_heads
 from etude.model.cache import NO_CACHE, Cache, KeysValues
 from etude.model.norm import RmsNorm
 from etude.model.position import Position
+from etude.model.scale import resize
 
 
 class LatentAttention(MultiHeadAttention):
@@ -18,7 +19,7 @@ class LatentAttention(MultiHeadAttention):
     The keys of a head are [c W_K, k_R]: its own product of the latent, of C components, and a key of K components that
     all heads share and that alone is given to the position scheme; values are c W_V. Queries are [x W_Q, q_R] likewise,
     projected from the input without a latent of their own, as in the smaller of their models. The cache of
-    self-attention holds c and k_R. The scale is that of K components, made that of C + K.
+    self-attention holds c and k_R. The scale is that of C + K components.
 
     Args:
         scale, backend, is_cross, d_model, heads, d_k, d_v, bias: see `MultiHeadAttention`; `d_k` is the part of a query
@@ -43,8 +44,9 @@ class LatentAttention(MultiHeadAttention):
         latent: int,
         eps: float,
     ) -> None:
+        scale = resize(scale, heads, content + d_k)
         super().__init__(scale, backend, is_cross, d_model=d_model, heads=heads, d_k=d_k, d_v=d_v, bias=bias)
-        self.d_k, self.factor = d_k, (d_k / (content + d_k)) ** 0.5
+        self.d_k = d_k
         self.down_proj = nn.Linear(d_model, latent, bias=bias)
         self.rotated_proj = nn.Linear(d_model, d_k, bias=bias)
         self.norm = RmsNorm(d_model=latent, eps=eps)
@@ -58,7 +60,7 @@ class LatentAttention(MultiHeadAttention):
         keys, values = self._read(cache, lambda: self._project_keys_values(context, position, start))
         queries = split_heads(self.q_proj(x), self.heads)
         own, placed = queries[..., : -self.d_k], position.rotate(queries[..., -self.d_k :], start)
-        queries, keys = self.scale(self.factor * torch.cat([own, placed], dim=-1), keys)
+        queries, keys = self.scale(torch.cat([own, placed], dim=-1), keys)
         bias = position.score_bias(queries[..., -self.d_k :], keys.size(2), start)
         return cast(Tensor, self.out_proj(self._join_heads(self.backend(queries, keys, values, mask, bias))))
 

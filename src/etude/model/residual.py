@@ -125,7 +125,8 @@ class GatedPreNorm(PreNorm):
     """`x + Dropout((1 - u) y + u c)`, y = Sublayer(Norm(x)): a gate as of a recurrent unit (Narang et al. 2021).
 
     With h = Norm(x), u = sigmoid([h, y] W_u), r = sigmoid([h, y] W_r) and c = sigmoid([r x, y] W_c), with biases; the
-    candidate c has a sigmoid where gated recurrent units have a tanh, as in the code of that paper.
+    candidate c has a sigmoid where gated recurrent units have a tanh, as in the code of that paper; that code also
+    normalises each vector that enters a gate.
     """
 
     def __init__(self, norm: Norm, *, dropout: float, d_model: int) -> None:

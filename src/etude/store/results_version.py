@@ -6,7 +6,7 @@ from typing import Any
 from etude.store.own_parts import hash_own_files
 
 RESULTS_VERSION = 1
-"""Raised in the commit that changes the result of any config on purpose: weights, losses or scores, beyond rounding.
+"""Raised in the commit that changes, on purpose, the result of any config of a release, beyond rounding.
 
 The same commit stores the new values in `tests/golden`, whose test notices a change that was not on purpose. Reports
 mark the results of every other number, so it stays when code is moved, renamed or made faster.

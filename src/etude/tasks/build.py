@@ -240,8 +240,9 @@ def check_positions(trained: Config, needed: int, asked: str) -> None:
     Raises:
         UserError: it has fewer; `asked` is the override that needs them.
     """
-    table = value_at(trained, "model.position.max_length")
-    if table is not None and needed > table:
+    tables = [value_at(trained, f"model.{part}.max_length") for part in ("position", "attention.scores")]
+    table = min((length for length in tables if length is not None), default=needed)
+    if needed > table:
         raise UserError(f"{asked} needs {needed} positions, and this run has learned {table}: lower it")
 
 

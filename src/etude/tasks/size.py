@@ -26,7 +26,7 @@ from etude.model.encoder_decoder import EncoderDecoder
 from etude.model.experts import MixtureOfExperts
 from etude.model.feedforward import InSomeLayers, NormFormerFeedForward
 from etude.model.position import Position
-from etude.model.residual import GatedPreNorm, HyperConnection, LayerScale, PeriNorm, ReZeroPreNorm
+from etude.model.residual import GatedPreNorm, HyperConnection, LayerScale, PeriNorm, ReZeroPreNorm, Sandwich
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
 from etude.store.own_parts import blame
 from etude.tasks import build
@@ -48,6 +48,7 @@ _COUNTED = (
     NormFormerFeedForward,
     PeriNorm,
     ReZeroPreNorm,
+    Sandwich,
 )  # parts that keep or multiply more
 _BY_FORMULA = (EncoderDecoder, TransformerEncoder, TransformerDecoder, MultiHeadAttention, LocalAttention)
 NUMBER = 4  # bytes of a number in float32

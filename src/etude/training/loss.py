@@ -83,7 +83,8 @@ class LabelSmoothingT2T(LabelSmoothing):
 class ZLoss(LabelSmoothing):
     """Label smoothing plus `coefficient * log^2 Z`, Z the sum of all exp(logits) (Chowdhery et al. 2022, section 5).
 
-    It keeps the logits from drifting, as a softmax does not mind that all of them grow.
+    It keeps the logits from drifting, as a softmax does not mind that all of them grow. It adds nothing where the model
+    gives logarithms of probabilities, whose Z is 1: with adaptive softmax and mixtures of softmaxes.
 
     Args:
         pad: the padding token, which has no loss.

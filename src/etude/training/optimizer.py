@@ -24,6 +24,8 @@ def adamw_on_matrices(
 ) -> optim.Optimizer:
     """Make AdamW whose weight decay is that of matrices alone, and not of gains, biases and other vectors.
 
+    A group with a weight decay of its own has that for all that it matches.
+
     Args:
         parameters: named parameters, or groups of them.
         lr, betas, eps, weight_decay: see `torch.optim.AdamW`.
