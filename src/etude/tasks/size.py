@@ -27,6 +27,7 @@ from etude.model.experts import MixtureOfExperts
 from etude.model.feedforward import InSomeLayers, NormFormerFeedForward
 from etude.model.position import Position
 from etude.model.residual import GatedPreNorm, HyperConnection, LayerScale, PeriNorm, ReZeroPreNorm, Sandwich
+from etude.model.scale import Cosine
 from etude.model.transformer import TransformerDecoder, TransformerEncoder
 from etude.store.own_parts import blame
 from etude.tasks import build
@@ -37,6 +38,7 @@ Config = dict[str, Any]
 _COUNTED = (
     AdaptiveInput,
     AdaptiveSoftmax,
+    Cosine,
     Factorized,
     FactorizedShared,
     GatedPreNorm,

@@ -38,6 +38,8 @@ CASES = [
     ["scale=small", "model/residual=fixup", "model/norm=none"],
     ["scale=small", "model/residual=layer_scale"],
     ["scale=small", "model/residual=hyper"],
+    ["scale=small", "model/residual=sandwich"],
+    ["scale=small", "model/scale=cosine"],
     ["scale=small", "model/feedforward=experts"],
     ["scale=small", "model/tying=none_normed"],
     ["scale=small", "model/tying=adaptive_softmax"],
