@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from etude.errors import UserError
+from etude.paths import find_file
 from etude.store.divergence import divergence
 from etude.store.find_run import Which, find_run
 from etude.store.metrics_file import read_metrics
 from etude.store.run_dir import RunDir
+from etude.yaml_file import read_yaml
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -202,23 +204,37 @@ class TrainedRun:
             UserError: the task of the run does not translate; an option of the search is unknown or out of its range;
                 `n_best` is more than `beam`; there is no such layer or head; and errors as for `model`.
         """
-        from etude.trained.translate import translate
+        from etude.config.parts import make, override
+        from etude.tasks import build
+        from etude.trained.align import align
+        from etude.trained.translate import Translation
 
         self._require("translate")
         if alignments and n_best is None:
             raise UserError("alignments come with n_best: n_best=1 gives the best translation with its alignment")
-        found = translate(
-            self.config,
-            self.model,
-            self.tokenizer,
-            [lines] if isinstance(lines, str) else lines,
-            n_best=1 if n_best is None else n_best,
-            decoding=decoding if beam is None else {**decoding, "beam": beam},
-            alignments=alignments,
-            layer=layer,
-            head=head,
-        )
-        texts = found if n_best is not None else [one[0].text if one else "" for one in found]
+        config, model, tokenizer = self.config, self.model, self.tokenizer
+        if not alignments and (layer, head) != (None, None):
+            raise UserError("layer and head say by which heads words are aligned: say alignments=true, too")
+        asked = decoding if beam is None else {**decoding, "beam": beam}
+        search = make(build.check_search(config, override(config["decoding"], asked, "search")))
+        translator = build.translator(config, model, tokenizer, search)
+        with build.autocast(config, model):
+            found = translator.decode([lines] if isinstance(lines, str) else lines, 1 if n_best is None else n_best)
+            pairs = [(decoded.source, one.tokens) for decoded in found for one in decoded.hypotheses]
+            size = translator.batch_tokens
+            aligned = iter(
+                align(model, tokenizer, pairs, batch_tokens=size, layer=layer, head=head)
+                if alignments
+                else [None] * len(pairs)
+            )
+        best = [
+            [
+                Translation(translator.text(one), one.score, one.log_probability, next(aligned))
+                for one in each.hypotheses
+            ]
+            for each in found
+        ]
+        texts = best if n_best is not None else [one[0].text if one else "" for one in best]
         return texts[0] if isinstance(lines, str) else texts
 
     @overload
@@ -241,11 +257,27 @@ class TrainedRun:
             UserError: the task of the run is not language modelling; an option is unknown or out of its range; and
                 errors as for `model`.
         """
-        from etude.trained.generate import generate
+        from etude.config.parts import make, override
+        from etude.decoding.sliding import Sliding
+        from etude.tasks import build
 
-        given = [prompts] if isinstance(prompts, str) else prompts
         self._require("generate")
-        texts = generate(self.config, self.model, self.tokenizer, given, first=first, sampling=sampling)
+        config, model, tokenizer = self.config, self.model, self.tokenizer
+        usual: dict[str, Any] = read_yaml(find_file("conf", "generate.yaml"))["sampling"]
+        sample = make(override(usual, sampling, "sampling"))
+        most = getattr(sample, "max_length", None)  # a sampling of the user's own need not have it
+        is_running = build.is_running(config)
+        read = Sliding(model, build.context(config)) if is_running else model
+        if not is_running and most is not None:
+            build.check_positions(config, most, f"sampling.max_length={most}")
+        tokens = [tokenizer.encode(prompt) for prompt in ([prompts] if isinstance(prompts, str) else prompts)]
+        for number, prompt in enumerate(tokens, start=first + 1):
+            if most is not None and len(prompt) >= most:
+                log.warning("line %d has %d subwords, and sampling.max_length=%d: it stays", number, len(prompt), most)
+        if not tokens:
+            return []
+        with build.autocast(config, model):
+            texts = [tokenizer.decode(text) for text in sample(read, tokens, first)]
         return texts[0] if isinstance(prompts, str) else texts
 
     @overload
@@ -267,7 +299,15 @@ class TrainedRun:
             UserError: the task of the run neither translates nor generates; there are not as many targets as sources; a
                 line needs more positions than the run has learned; and errors as for `model`.
         """
-        from etude.trained.score import score
+        import numpy as np
+        import torch
+        from torch.nn.utils.rnn import pad_sequence
+
+        from etude.data.batch import make_batch
+        from etude.data.tokenizer import EOS, PAD
+        from etude.decoding.translator import batches_by_length
+        from etude.tasks import build
+        from etude.tasks.perplexity import row_nats
 
         if self._translates != (targets is not None):
             way_out = "score(sources, targets)" if self._translates else "score(texts), without targets"
@@ -279,7 +319,29 @@ class TrainedRun:
             first, second = [""] * len(first), first
         elif isinstance(targets, str) != is_alone or len(first) != len(second):
             raise UserError(f"{len(first)} sources and {len(second)} targets: give a target for each source")
-        found = score(self.config, self.model, self.tokenizer, first, second)
+        config, model, tokenizer = self.config, self.model, self.tokenizer
+        is_running = build.is_running(config)
+        read = [[*tokens, EOS] for tokens in tokenizer.source.encode_all(first)]
+        written = [tokens if is_running else [*tokens, EOS] for tokens in tokenizer.target.encode_all(second)]
+        lengths = [max(map(len, pair)) if pair[1] else 0 for pair in zip(read, written, strict=True)]
+        longest = max(lengths, default=0)
+        build.check_positions(config, longest, "the longest line")
+        if is_running and longest > (most := build.context(config)):
+            log.warning(
+                "the longest text has %d tokens, and the model was trained on contexts of %d: what comes behind them "
+                "is scored as it was never trained; give texts of at most that length",
+                *(longest, most),
+            )
+        found, device = [0.0] * len(lengths), next(model.parameters()).device
+        with torch.no_grad(), build.autocast(config, model):
+            for rows in batches_by_length(lengths, min(build.batch_sizes(config).values())):
+                source, target = (
+                    pad_sequence([torch.tensor(side[row]) for row in rows], batch_first=True, padding_value=PAD).numpy()
+                    for side in (read, written)
+                )
+                batch = make_batch(source, target, np.array(rows))
+                for row, nats in zip(rows, row_nats(model, batch.to(device)).tolist(), strict=True):
+                    found[row] = -nats
         return found[0] if is_alone else found
 
     def attention(self, text: str, target: str | None = None) -> "Attention":
