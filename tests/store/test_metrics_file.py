@@ -1,8 +1,9 @@
+from math import isnan
 from pathlib import Path
 
 import pytest
 
-from etude.store.metrics_file import read_metrics
+from etude.store.metrics_file import read_metrics, to_number
 
 WHOLE = "step,loss,valid_loss\n10,2.5,\n"
 
@@ -27,3 +28,8 @@ def test_a_file_without_a_whole_line_has_no_rows(tmp_path: Path) -> None:
     assert read_metrics(tmp_path / "metrics.csv") == []
     (tmp_path / "metrics.csv").write_text("step,lo")
     assert read_metrics(tmp_path / "metrics.csv") == []
+
+
+def test_what_is_no_number_is_nan() -> None:
+    assert [to_number(text) for text in ("1e-3", "0", "-inf")] == [0.001, 0.0, -float("inf")]
+    assert all(isnan(to_number(text)) for text in ("nan", "one", "", None))

@@ -9,7 +9,7 @@ from etude.errors import UserError
 from etude.search.sweep_file import find_file, names_file
 from etude.study.arm_names import arm_names
 from etude.study.criteria import Criteria
-from etude.study.study import load_study, study_names, value_at
+from etude.study.study import leaves, load_study, study_names, value_at
 from etude.yaml_file import read_yaml
 
 STUDY = "baseline: base\narms:\n  base: []\n  A1: [model.heads=1]\n"
@@ -229,3 +229,9 @@ def test_a_study_that_ends_in_yml_or_lies_in_another_folder_is_pointed_at(
     (tmp_path / "experiments/mine/study.yml").write_text("baseline: a\narms: {a: []}\n")
     with pytest.raises(UserError, match=r"mine/study\.yml is not read: end its name in \.yaml\)$"):
         ask("mine")
+
+
+def test_leaves_are_the_values_by_their_dotted_keys():
+    config = {"seed": 1, "choices": {"model/norm": "rms"}, "model": {"ffn": {"d_ff": 8}, "empty": {}, "dims": [2]}}
+    assert [*leaves(config)] == [("seed", 1), ("choices.model/norm", "rms"), ("model.ffn.d_ff", 8), ("model.dims", [2])]
+    assert all(value_at(config, key) == value for key, value in leaves(config))

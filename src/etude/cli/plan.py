@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from etude.config.sweep_params import with_written_params
 from etude.errors import UserError
 from etude.report.wording import format_count
 from etude.search.sweep_file import Saving, planned_runs, saving_of
+from etude.store.metrics_file import to_number
 from etude.study.arms import override_key, split_override
 from etude.study.study import Paper, Study, load_if_known, value_at
 from etude.terminal import console, fit_table, needed_width
@@ -57,7 +59,7 @@ def main(words: Sequence[str]) -> None:
         raise UserError(f"--measure times this machine: leave it out, or device={args.options['device']}")
     tolerance = _share(args.options.get("--tolerance", "0.1"))
     detect = args.options.get("detect")
-    study = _study_to_detect(args.words, detect) if detect is not None else None
+    study, sought = (None, 0.0) if detect is None else _study_to_detect(args.words, detect)
     named = bool(args.words) and "=" not in args.words[0]
     overrides = planned_runs(args.words[0], args.words[1:]) if named else expand(with_written_params(args.words))
     runs = [*dict.fromkeys(map(tuple, overrides))]  # a sweep trains what it draws twice once
@@ -96,7 +98,7 @@ def main(words: Sequence[str]) -> None:
     comparisons = [(plans[base], arms) for base, arms in arms_of.items()]
     unequal, same = find_gaps(comparisons, tolerance), find_same(comparisons)
     idle = find_idle(ours)
-    detected = _detect(study, str(detect), ours) if study else ("", {})
+    detected = _detect(study, sought, ours) if study else ("", {})
     if "--json" in args.options:
         content = as_json(ours, differs, paper, unequal, same, idle, where)
         if saving and saving.share is not None:
@@ -127,28 +129,28 @@ def main(words: Sequence[str]) -> None:
         out.print(line)
 
 
-def _study_to_detect(words: Sequence[str], detect: str) -> Study:
-    """Return the study in which a difference is to be found.
+def _study_to_detect(words: Sequence[str], detect: str) -> tuple[Study, float]:
+    """Return the study in which a difference is to be found, and the difference.
 
     Raises:
         UserError: none is named, or the difference is not a number above 0.
     """
     from etude.report.power import read_difference
 
-    read_difference(detect)
+    difference = read_difference(detect)
     study = load_if_known(words[0]) if words else None
     if study is None:
         raise UserError("detect= is for the arms of a study: name one, as in `etude plan table3 detect=0.02`")
-    return study
+    return study, difference
 
 
-def _detect(study: Study, detect: str, plans: Sequence["RunPlan"]) -> tuple[str, dict[str, Any]]:
+def _detect(study: Study, difference: float, plans: Sequence["RunPlan"]) -> tuple[str, dict[str, Any]]:
     """Return how many seeds find a difference and what they cost, as a sentence and as JSON."""
     from etude.inspect.plan.table import format_hours
-    from etude.report.power import find_noise, on_detection, read_difference, seeds_for
+    from etude.report.power import find_noise, on_detection, seeds_for
 
-    difference, base = read_difference(detect), plans[0].config
-    base = next((plan.config for plan in plans if plan.config["arm"] == study.baseline), base)
+    configs = [plan.config for plan in plans]
+    base = next((config for config in configs if config["arm"] == study.baseline), configs[0])
     where = {key: base["choices"][key] for key in ("data", "scale", "budget")}
     noise = find_noise(study, Path(base["runs_dir"]), where)
     seeds = seeds_for(study, noise, difference) if noise else None
@@ -183,11 +185,7 @@ def _on_saving(plans: Sequence["RunPlan"], saving: Saving) -> str:
 
 
 def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < float("inf"):
+    if not 0 <= (share := to_number(text)) < inf:
         raise UserError(f"--tolerance must be a share of the baseline's budget, such as --tolerance 0.1, not {text!r}")
     return share
 

@@ -31,6 +31,7 @@ from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.report.searched import Searched, read_search
 from etude.search import sweep_file
+from etude.store.metrics_file import to_number
 from etude.store.records import studies_in
 from etude.study.metrics import Metric
 from etude.study.study import load_study, no_such_study, study_names
@@ -241,10 +242,7 @@ def _ladder(args: Arguments) -> "Ladder":
         if option in args.options:
             raise UserError(f"{option} is not for a ladder; there are --html, {', '.join(_DRAWINGS)}")
     typed = args.options.get("--target")
-    try:
-        target = None if typed is None else float(typed)
-    except ValueError:
-        target = math.nan
+    target = None if typed is None else to_number(typed)
     if target is not None and not 0 < target < math.inf:
         raise UserError(f"--target {typed}: it is the compute of a larger model, 6 x parameters x tokens, such as 1e21")
     baseline, metrics = args.options.get("--baseline", ""), _metrics(args)

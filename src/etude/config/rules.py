@@ -21,6 +21,7 @@ from etude.store.wandb_id import MAX_NAME, MAX_TAG
 from etude.study.arm_names import find_arm, is_arm
 from etude.study.arms import override_key
 from etude.study.metrics import rises
+from etude.study.study import leaves
 
 Config = Mapping[str, Any]
 At = Callable[[str], Any]  # the value of a dotted key; None if there is none
@@ -80,7 +81,7 @@ def check_rules(config: Config) -> None:
         UserError: the first rule that is broken.
     """
     own = {key: config[key] for key in config if key != "hydra"}
-    at = _flatten(own).get
+    at = dict(leaves(own)).get
     _check_ranges(own, at)  # first, for many sizes follow from these
     for key in ("runs_dir", "cache_dir"):
         if config[key] == "":
@@ -131,14 +132,6 @@ def check_choices(config: Mapping[str, Any], typed: Sequence[str]) -> None:
                 f"{group}={choices[group]} is for a model that has such a part, and model={choices['model']} has none: "
                 "leave it out, or choose another model"
             )
-
-
-def _flatten(config: Config, path: str = "") -> dict[str, Any]:
-    """Return every value of a config that is no section, by its dotted key."""
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        found |= _flatten(value, f"{path}{key}.") if isinstance(value, Mapping) else {f"{path}{key}": value}
-    return found
 
 
 def _check_ranges(config: Config, at: At) -> None:

@@ -1,11 +1,12 @@
 """The values in `hydra.sweeper.params`, which Hydra's sweepers take for a multirun besides the typed ones."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from etude.config.quoting import quote
 from etude.paths import folders_of
 from etude.study.arms import override_key
+from etude.study.study import leaves
 
 
 def with_params(overrides: Sequence[str], params: Mapping[str, Any]) -> list[str]:
@@ -16,7 +17,8 @@ def with_params(overrides: Sequence[str], params: Mapping[str, Any]) -> list[str
         params: key -> values as they would be typed (`{"seed": "1,2"}`); may be nested (`{"model": {"heads": "1,2"}}`).
     """
     typed = {override_key(word) for word in overrides}
-    return [*(f"{key}={value}" for key, value in _flatten(params) if override_key(key) not in typed), *overrides]
+    written = [(key, value if isinstance(value, str) else quote(value)) for key, value in leaves(params)]
+    return [*(f"{key}={value}" for key, value in written if override_key(key) not in typed), *overrides]
 
 
 def with_written_params(overrides: Sequence[str]) -> list[str]:
@@ -38,11 +40,3 @@ def with_written_params(overrides: Sequence[str]) -> list[str]:
         fixed = [word for word in overrides if not is_sweep(word)]
     params = OmegaConf.select(compose(fixed), "hydra.sweeper.params")
     return with_params(overrides, OmegaConf.to_container(params) if params else {})  # type: ignore[arg-type]
-
-
-def _flatten(params: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in params.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{path}{key}.")
-        else:
-            yield f"{path}{key}", value if isinstance(value, str) else quote(value)

@@ -36,7 +36,7 @@ from etude.store.records import Run, leaving_out, read_run
 from etude.store.run_dir import RunDir
 from etude.study.ladder import FEWEST, SIZES
 from etude.study.metrics import DEFAULT, Metric
-from etude.study.study import Study
+from etude.study.study import Study, leaves
 
 FURTHER = 4.0
 """The target, as a multiple of the largest rung's compute, where none is named."""
@@ -332,21 +332,12 @@ def _refuse_other_changes(bases: Sequence[Run], source: str) -> None:
     Raises:
         UserError: something else does.
     """
-    first = _flat(bases[0].config)
+    first = dict(leaves(bases[0].config))
     for run in bases[1:]:
-        for key, value in _flat(run.config).items():
-            if key in first and first[key] != value and not key.startswith(SIZES):
+        for key, value in leaves(run.config):
+            name = key.removeprefix("choices.")
+            if key in first and first[key] != value and not name.startswith(SIZES):
                 raise UserError(
-                    f"{source}: the rungs of {run.arm} differ in {key} ({first[key]}, {value}), and not in size and "
+                    f"{source}: the rungs of {run.arm} differ in {name} ({first[key]}, {value}), and not in size and "
                     "budget alone: what is said of larger models would be said of that, too"
                 )
-
-
-def _flat(config: Mapping[str, object], above: str = "") -> dict[str, object]:
-    found: dict[str, object] = {}
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, "" if f"{above}{key}" == "choices" else f"{above}{key}.")
-        else:
-            found[f"{above}{key}"] = value
-    return found

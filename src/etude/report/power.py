@@ -13,6 +13,7 @@ from etude.report import Results, results, results_of_csv
 from etude.report import statistics as st
 from etude.report.comparison import ALPHA
 from etude.report.differences import differences_of
+from etude.store.metrics_file import to_number
 from etude.store.records import studies_in
 from etude.study.metrics import Metric
 from etude.study.study import Study, study_names
@@ -79,10 +80,9 @@ def read_difference(text: str) -> float:
     Raises:
         UserError: it is not a number above 0.
     """
-    with suppress(ValueError):
-        if 0 < (value := float(text)) < inf:
-            return value
-    raise UserError(f"detect={text}: say how large a difference shall be found, such as detect=0.02")
+    if not 0 < (value := to_number(text)) < inf:
+        raise UserError(f"detect={text}: say how large a difference shall be found, such as detect=0.02")
+    return value
 
 
 def on_detection(study: Study, noise: Noise | None, difference: float, hours: str, seeds: int | None) -> str:

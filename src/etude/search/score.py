@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from math import nan
 from typing import Any
 
-from etude.store.metrics_file import read_metrics
+from etude.store.metrics_file import read_metrics, to_number
 from etude.store.objective import numbers
 from etude.store.run_dir import RunDir
 from etude.study.study import number_at
@@ -25,7 +24,7 @@ def is_in_curves(name: str, validated: Iterable[str]) -> bool:
 def read_curve(run: RunDir, name: str) -> dict[int, float]:
     """Read a metric after each validation so far: step -> value; empty if it is none that validations have."""
     rows = read_metrics(run.metrics_file)
-    return {int(row["step"]): _number(row[flat(name)]) for row in rows if row.get(flat(name))}
+    return {int(row["step"]): to_number(row[flat(name)]) for row in rows if row.get(flat(name))}
 
 
 def read_value(run: RunDir, result: Mapping[str, Any], name: str) -> tuple[float | None, list[str]]:
@@ -47,10 +46,3 @@ def read_seconds(run: RunDir) -> float:
     if run.finished:
         return float(run.result().get("seconds", 0))
     return float(next((row["seconds"] for row in reversed(read_metrics(run.metrics_file)) if row.get("seconds")), 0))
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return nan

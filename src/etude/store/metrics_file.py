@@ -1,6 +1,7 @@
 """Read `metrics.csv`, which a run appends to while others read it and may leave torn if it is killed."""
 
 import csv
+from math import nan
 from pathlib import Path
 
 
@@ -15,3 +16,11 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
     whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
     rows = csv.DictReader(whole.split("\n"))
     return [row for row in rows if None not in row.values() and row.get("step", "").isdigit()]
+
+
+def to_number(text: str | None) -> float:
+    """Return the number that is written; NaN if it is none."""
+    try:
+        return float(text or nan)
+    except ValueError:
+        return nan

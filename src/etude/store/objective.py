@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from etude.errors import UserError, did_you_mean
 from etude.store.divergence import divergence
-from etude.study.study import number_at
+from etude.study.study import leaves, number_at
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
@@ -38,10 +38,6 @@ def objective(result: dict[str, Any], config: "DictConfig") -> float:
     return value
 
 
-def numbers(node: Mapping[str, Any], path: str = "") -> Iterator[str]:
+def numbers(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the dotted key of every number in a result."""
-    for key, value in node.items():
-        if isinstance(value, dict):
-            yield from numbers(value, f"{path}{key}.")
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            yield f"{path}{key}"
+    return (key for key, value in leaves(result) if isinstance(value, int | float) and not isinstance(value, bool))

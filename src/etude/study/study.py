@@ -233,6 +233,20 @@ def value_at(config: Mapping[str, Any], key: str) -> Any:
     return value
 
 
+def leaves(config: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value of a nested config that is no section, with its dotted key.
+
+    Example:
+        >>> [*leaves({"seed": 1, "model": {"heads": 8}})]
+        [('seed', 1), ('model.heads', 8)]
+    """
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from leaves(value, f"{path}{key}.")
+        else:
+            yield f"{path}{key}", value
+
+
 def number_at(result: Mapping[str, Any], key: str) -> float | None:
     """Return the number under a dotted key of `result`; None if there is none.
 

@@ -18,6 +18,7 @@ import numpy as np
 from etude.report.figures.figure import ACCENT, COLOUR, Figure, Layout, axis, error_bars, format_ends, format_known
 from etude.report.searched import Searched, Tried
 from etude.report.statistics import Interval
+from etude.store.metrics_file import to_number
 from etude.store.run_state import State
 from etude.terminal import shorten_value
 
@@ -69,14 +70,12 @@ class Space:
         words = [trial.words[key] for trial in self.trials]
         text = next((t.recorded.distributions[key] for t in self.trials if key in t.recorded.distributions), "{}")
         described = json.loads(text)
-        numbers = [_number(word) for word in words]
-        if described.get("name") == "CategoricalDistribution" or None in numbers:
-            order = sorted({*words}, key=lambda word: (_number(word) is None, _number(word) or 0, word))
+        numbers = {word: number if isfinite(number := to_number(word)) else None for word in words}
+        if described.get("name") == "CategoricalDistribution" or None in numbers.values():
+            order = sorted(numbers, key=lambda word: (numbers[word] is None, numbers[word] or 0, word))
             return Scale(key, {word: float(place) for place, word in enumerate(order)}, categories=order)
-        is_log = bool(described.get("attributes", {}).get("log")) and min(filter(None, numbers), default=0) > 0
-        return Scale(
-            key, {word: number for word, number in zip(words, numbers, strict=True) if number is not None}, is_log
-        )
+        is_log = bool(described.get("attributes", {}).get("log")) and min(filter(None, numbers.values()), default=0) > 0
+        return Scale(key, {word: number for word, number in numbers.items() if number is not None}, is_log)
 
 
 @dataclass(frozen=True)
@@ -361,11 +360,3 @@ def _table(space: Space, keys: Sequence[str]) -> list[list[str]]:
         [str(t.number), *(shorten_value(t.words[key]) for key in keys), format_known(space.scores[t.number], digits)]
         for t in reversed(space.trials)
     ]
-
-
-def _number(word: str) -> float | None:
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    return number if isfinite(number) else None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from etude.report.comparison import ArmResult
-from etude.store.metrics_file import read_metrics
+from etude.store.metrics_file import read_metrics, to_number
 from etude.store.records import Run
 
 POINTS = 150  # of one curve; more would not be visible on a screen
@@ -46,7 +46,7 @@ def thin_steps(steps: Sequence[int], most: int) -> list[int]:
 def _rows(run: Run) -> list[dict[str, float]]:
     """Read the finite numbers that a run has logged."""
     logged = read_metrics(run.run_dir.metrics_file)
-    table = ({key: _number(row[key]) for key in row if key in (*_ALONG, *_SHOWN) or _is_score(key)} for row in logged)
+    table = ({key: to_number(row[key]) for key in row if key in (*_ALONG, *_SHOWN) or _is_score(key)} for row in logged)
     rows = ({key: value for key, value in row.items() if math.isfinite(value)} for row in table)
     return [row for row in rows if {*_ALONG} <= {*row}]
 
@@ -54,13 +54,6 @@ def _rows(run: Run) -> list[dict[str, float]]:
 def _is_score(column: str) -> bool:
     """Return whether a column is a further score of each validation, such as valid_bleu."""
     return column.startswith("valid_") and column not in ("valid_loss", *_SHOWN)
-
-
-def _number(text: str | None) -> float:
-    try:
-        return float(text or "nan")
-    except ValueError:
-        return math.nan
 
 
 def analyses(arms: Sequence[ArmResult]) -> dict[str, Any]:
