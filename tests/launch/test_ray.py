@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from etude.errors import UserError
-from etude.launch.sweep import NothingMore, SweepFailed
+from etude.launch.sweep import SweepFailed
+from etude.search.together import Together
 from etude.store.lock import Busy
 from etude.store.run_dir import RunDir
 
@@ -151,10 +152,11 @@ def test_on_ctrl_c_every_run_saves_and_stops(
     assert (run.path / "checkpoint").exists()
 
 
-class Asked(NothingMore):
+class Asked(Together):
     """A search that notes how many trials it was asked for, and has none."""
 
     def __init__(self) -> None:
+        super().__init__(())
         self.room = 0
 
     def more(self, room: int) -> list[tuple[RunDir, str]]:

@@ -8,6 +8,7 @@ from typing import Protocol
 from etude.launch.dashboard import Dashboard, dashboard
 from etude.launch.interrupts import Interrupts, interrupts
 from etude.launch.job import Job
+from etude.search.together import Together
 from etude.store.overrides import distinguishing_overrides
 from etude.store.run_dir import RunDir
 from etude.store.run_state import DONE, State
@@ -37,25 +38,8 @@ class Source(Protocol):
         """Take note of how a run has ended, and why if it failed."""
 
 
-class NothingMore:
-    """The source of a sweep whose runs are all known beforehand."""
-
-    def more(self, room: int) -> list[tuple[RunDir, str]]:
-        """Return no run."""
-        return []
-
-    def watch(self) -> None:
-        """Do nothing."""
-
-    def figures(self) -> Mapping[RunDir, Mapping[str, str]]:
-        """Return nothing."""
-        return {}
-
-    def ended(self, run: RunDir, state: State, reason: str) -> None:
-        """Do nothing."""
-
-
-NOTHING_MORE = NothingMore()
+NOTHING_MORE = Together(())
+"""The source of a sweep whose runs are all known beforehand."""
 
 
 class Launcher(Protocol):

@@ -2,10 +2,13 @@
 
 from collections import deque
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from etude.search.engine import Engine
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
+
+if TYPE_CHECKING:
+    from etude.search.engine import Engine
 
 
 class Together:
@@ -15,7 +18,7 @@ class Together:
         engines: those of the searches.
     """
 
-    def __init__(self, engines: Iterable[Engine]) -> None:
+    def __init__(self, engines: "Iterable[Engine]") -> None:
         self.engines = deque(engines)
 
     def more(self, room: int) -> list[tuple[RunDir, str]]:
