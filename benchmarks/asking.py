@@ -19,8 +19,7 @@ from optuna.trial import TrialState, create_trial
 from etude.search.ask import ask
 from etude.search.distributions import read_distribution
 from etude.search.journal import Journal
-from etude.search.objective import Objective
-from etude.search.search import Search
+from etude.search.search import Objective, Search
 
 TRIALS, VALIDATIONS, TURNS = 500, 9, 20
 SPACE: dict[str, dict[str, Any]] = {

@@ -155,7 +155,8 @@ class SweepFileSweeper(_LaunchingSweeper):
             SweepFailed: some runs failed; the others are finished.
         """
         from etude.report import undecided
-        from etude.search.sweep_file import arm_of, seeds_of, with_seed
+        from etude.search.sweep_file import seeds_of, with_seed
+        from etude.search.tuning import arm_of
         from etude.store.run_dir import RunDir
 
         study, seeds = seeds_of(runs)

@@ -13,7 +13,7 @@ from etude.errors import UserError
 from etude.report.render.terminal import RenderedTable, markdown
 from etude.report.search import search
 from etude.search import sweep_file
-from etude.search.objective import Objective
+from etude.search.search import Objective
 from etude.store.run_dir import RunDir
 from etude.terminal import console
 
@@ -186,6 +186,7 @@ def test_a_search_without_a_score_on_the_test_set_says_nothing_of_it(
         ("valid/perplexity", True, ["0.1", "0.3", "0.2"], ["5.00", "4.00", "3.00"]),
         ("seconds", False, ["0.3", "0.1", "0.2"], ["1.000", "2.000", "3.000"]),
         ("valid_loss", False, ["0.3", "0.2", "0.1"], ["0.500", "0.700", "0.900"]),
+        ("valid/loss", False, ["0.3", "0.2", "0.1"], ["0.500", "0.700", "0.900"]),
     ],
 )
 def test_the_metric_and_the_goal_of_a_file_rank_its_trials(

@@ -16,8 +16,7 @@ from etude.report.render.rows import Rows
 from etude.report.search_table import table
 from etude.report.searched import Searched, read_search, rungs
 from etude.report.statistics import Scores, expected_best
-from etude.search.objective import Objective
-from etude.search.search import Dimension, Promotion
+from etude.search.search import Dimension, Objective, Promotion
 from etude.store.run_state import State
 
 PROMOTED = {"promotion": Promotion(), "n_trials": 15}

@@ -10,8 +10,7 @@ from etude.errors import UserError
 from etude.search.cautions import cautions
 from etude.search.distributions import read_distribution
 from etude.search.hyperband import Hyperband
-from etude.search.objective import Objective
-from etude.search.search import Promotion, Search
+from etude.search.search import Objective, Promotion, Search
 
 PERPLEXITY = Objective("valid_perplexity")
 

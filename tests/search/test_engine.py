@@ -19,8 +19,7 @@ from etude.errors import UserError
 from etude.search.ask import seed_of_trial
 from etude.search.distributions import read_distribution
 from etude.search.engine import Engine
-from etude.search.objective import Objective
-from etude.search.search import Dimension, Promotion, Search
+from etude.search.search import Dimension, Objective, Promotion, Search
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 

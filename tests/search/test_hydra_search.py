@@ -13,8 +13,7 @@ from optuna.samplers import CmaEsSampler, GPSampler, NSGAIISampler, QMCSampler, 
 
 from etude.cli.main import main
 from etude.search.hydra_search import write_results
-from etude.search.objective import Objective
-from etude.search.search import Promotion, Search
+from etude.search.search import Objective, Promotion, Search
 
 RATE = "budget.lr_factor=tag(log,interval(0.25,4))"
 OPTUNA = ["-m", "hydra/sweeper=optuna"]

@@ -39,6 +39,15 @@ def test_a_journal_may_be_named_by_a_relative_path(tmp_path: Path, monkeypatch: 
         assert Journal(Path("runs/s.journal"), "s", [False], {}).path == tmp_path / "runs/s.journal"
 
 
+@pytest.mark.parametrize("half", [b"{", b"x" * 10_000])
+def test_half_a_line_is_cut_off_however_long_and_whole_ones_stay(half: bytes, tmp_path: Path) -> None:
+    path = Journal(tmp_path / "s.journal", "s", [False], {}).path
+    whole = path.read_bytes()
+    path.write_bytes(whole + half)
+    assert Journal(path, "s", [False], {}).trials() == []
+    assert path.read_bytes() == whole
+
+
 def test_on_a_full_disk_a_search_ends_with_a_sentence_and_later_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

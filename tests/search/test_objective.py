@@ -4,7 +4,7 @@ import pytest
 
 from etude.cli.sweep import main as sweep
 from etude.errors import UserError
-from etude.search.objective import Objective
+from etude.search.search import Objective
 from etude.search.sweep_file import objective_of
 
 GRID = "method: grid\nparameters: {seed: {values: [1, 2]}}\n"

@@ -14,9 +14,8 @@ from tests.search.world import Above, World, carry_out, loss, search
 
 from etude.errors import UserError
 from etude.search.engine import Engine
-from etude.search.objective import Objective
 from etude.search.recorded import RecordedSearch, read_journal
-from etude.search.search import Promotion
+from etude.search.search import Objective, Promotion
 from etude.store.run_state import State
 
 STATES = {State.FINISHED: TrialState.COMPLETE, State.DIVERGED: TrialState.COMPLETE, State.FAILED: TrialState.FAIL}

@@ -13,8 +13,7 @@ from etude.cli.main import main
 from etude.config.compose import compose
 from etude.config.resolve import resolve_valid
 from etude.search.hyperband import Hyperband
-from etude.search.objective import Objective
-from etude.search.search import Promotion, Search
+from etude.search.search import Objective, Promotion, Search
 
 OWN = Path(__file__).with_name("sweeps")
 SMALL = ("budget=smoke", "logger=none")

@@ -15,8 +15,7 @@ from etude.config.compose import compose
 from etude.config.quoting import quote_for
 from etude.errors import UserError
 from etude.search.hyperband import Hyperband
-from etude.search.objective import Objective
-from etude.search.search import Promotion, Search
+from etude.search.search import Objective, Promotion, Search
 from etude.search.sweep_file import planned_runs, sweep_overrides
 from etude.search.wandb_search import wandb_search
 

@@ -13,8 +13,8 @@ from optuna.distributions import FloatDistribution, IntDistribution
 
 from etude.errors import UserError
 from etude.search.engine import Engine
-from etude.search.objective import Objective
-from etude.search.search import Curve, Dimension, Search
+from etude.search.hyperband import Curve
+from etude.search.search import Dimension, Objective, Search
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State, read_stop
 

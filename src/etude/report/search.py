@@ -19,10 +19,8 @@ from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.searched import command_of, find_metric, name_metric, text_of
 from etude.report.statistics import Scores, expected_best
 from etude.report.wording import format_count, format_fixed
-from etude.search.objective import Objective
-from etude.search.score import flat
-from etude.store.metrics_file import read_metrics
-from etude.store.objective import numbers
+from etude.search.score import read_value
+from etude.search.search import Objective
 from etude.store.provenance import explain_marks, marks_on_code, notes_on_libraries
 from etude.store.records import Run, leaving_out, read_run
 from etude.store.run_dir import RunDir
@@ -68,10 +66,16 @@ def search(
     words = {run: dict(map(split_override, overrides)) for run, overrides in typed.items()}
     ranked = objective or Objective()
     found, unreadable = read_finished(wanted)
-    scores = {run: score for run, row in found.items() if (score := _score(row, ranked.name)) is not None}
+    scores = {
+        run: score for run, row in found.items() if (score := read_value(run, row.result, ranked.name)[0]) is not None
+    }
     there = {run: found[run] for run in scores}
     if found and not there and objective:
-        raise UserError(_explain_no_metric(shlex.split(name)[0], objective.name, next(iter(found.values()))))
+        run, row = next(iter(found.items()))
+        known = did_you_mean(objective.name, read_value(run, row.result, objective.name)[1])
+        raise UserError(
+            f"{shlex.split(name)[0]}: metric.name={objective.name}: no finished run has this number; {known}"
+        )
     lacks = f"which cannot be read (its result has no {ranked.name})"
     unreadable += [f"Left out: {run.path}, {lacks}." for run in found if run not in there]
     if not there:
@@ -114,20 +118,6 @@ def read_finished(wanted: Iterable[RunDir]) -> tuple[dict[RunDir, Run], list[str
             with leaving_out(run_dir.path, unreadable):
                 found[run_dir] = read_run(run_dir)
     return found, unreadable
-
-
-def _score(run: Run, name: str) -> float | None:
-    """Return the number of a finished run by its key in the result or at W&B; of a curve, the last."""
-    if key := next((key for key in numbers(run.result) if flat(key) == flat(name)), ""):
-        return run.score(key)
-    curve = [row[name] for row in read_metrics(run.run_dir.metrics_file) if row.get(name)]
-    return float(curve[-1]) if curve else None
-
-
-def _explain_no_metric(file: str, name: str, run: Run) -> str:
-    curves = read_metrics(run.run_dir.metrics_file)[:1]
-    known = [*numbers(run.result), *(column for row in curves for column in row)]
-    return f"{file}: metric.name={name}: no finished run has this number; {did_you_mean(name, known)}"
 
 
 def _refuse_incomparable(name: str, metric: Metric, runs: Sequence[Run]) -> None:

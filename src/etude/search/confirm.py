@@ -1,6 +1,6 @@
 """Confirm what a search has found: its best trials, and what it began from, on seeds that it has not seen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from etude.errors import UserError
 from etude.search.search import Search
-from etude.study.arms import override_key, split_override
+from etude.study.arms import split_override, without_seed
 
 SEEDS = 3
 
@@ -35,17 +35,13 @@ def best_trials(search: Search, trials: Sequence[FrozenTrial], count: int) -> li
     ranked = sorted(finished, key=lambda trial: (sign * trial.values[0], trial.number))
     first: dict[tuple[str, ...], FrozenTrial] = {}
     for trial in ranked:
-        first.setdefault((*_without_seed(trial.user_attrs["overrides"]),), trial)
+        first.setdefault((*without_seed(trial.user_attrs["overrides"]),), trial)
     return [*first.values()][:count]
 
 
 def _is_feasible(trial: FrozenTrial) -> bool:
     excess = [value for key, value in trial.system_attrs.items() if key.startswith("constraints:")]
     return all(value <= 0 for value in excess)
-
-
-def _without_seed(words: Iterable[str]) -> list[str]:
-    return [word for word in words if override_key(word) != "seed"]
 
 
 def confirming_runs(
@@ -59,11 +55,11 @@ def confirming_runs(
         trials: all trials, whose seeds are not fresh.
         default_seed: the seed of a config that names none.
     """
-    fixed = _without_seed(search.fixed)
+    fixed = without_seed(search.fixed)
     drawn = (word for trial in trials for word in trial.user_attrs.get("overrides", []))
     said = [int(value) for key, value in map(split_override, [*search.fixed, *drawn]) if key == "seed"]
     first = max([*(said or [default_seed]), *search.seeds]) + 1
-    tried = [_without_seed(trial.user_attrs["overrides"]) for trial in best]
+    tried = [without_seed(trial.user_attrs["overrides"]) for trial in best]
     return [[*fixed, *words, f"seed={seed}"] for words in ([], *tried) for seed in range(first, first + SEEDS)]
 
 

@@ -8,6 +8,7 @@ whether it is trained or paused at a rung follows from the validations that are 
 """
 
 import logging
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import inf, isfinite, isnan
@@ -22,10 +23,9 @@ from optuna.trial import FrozenTrial, TrialState
 from etude.errors import UserError, did_you_mean
 from etude.search.ask import ask
 from etude.search.journal import Journal
-from etude.search.objective import Objective
 from etude.search.promotion import Climber, out_of_reach, promote, promote_last
 from etude.search.score import is_in_curves, read_curve, read_seconds, read_value
-from etude.search.search import Search
+from etude.search.search import Objective, Search
 from etude.store.cleaning import free_checkpoints
 from etude.store.divergence import divergence
 from etude.store.overrides import distinguishing_overrides
@@ -303,7 +303,7 @@ class Engine:
     def _is_to_be_stopped(self, trial: FrozenTrial) -> bool:
         rule = self.search.stopping
         if isinstance(rule, BasePruner):
-            with _silent():
+            with warnings.catch_warnings(action="ignore"):
                 return rule.prune(self.journal.study, trial)
         others = [one.intermediate_values for one in self.journal.trials() if one.number != trial.number]
         return rule is not None and rule.stops(trial.intermediate_values, others, maximize=self._sign < 0)
@@ -421,9 +421,3 @@ def _recipe(search: Search) -> dict[str, Any]:
         "stopping": type(search.stopping).__name__ if search.stopping else None,
         "sampler": type(search.sampler(search.seed)).__name__,
     }
-
-
-def _silent() -> Any:
-    import warnings
-
-    return warnings.catch_warnings(action="ignore")

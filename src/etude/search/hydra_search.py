@@ -18,10 +18,9 @@ from etude.config.quoting import make_readable, quote, quote_for
 from etude.config.sweep_params import with_params
 from etude.errors import UserError, did_you_mean
 from etude.files import write_text
-from etude.search.objective import Objective
 from etude.search.options import read_options
 from etude.search.optuna_parts import Sampler, read_pruner, read_sampler
-from etude.search.search import Dimension, Search
+from etude.search.search import Dimension, Objective, Search
 from etude.search.values import Values, take_apart
 from etude.study.arms import override_key
 

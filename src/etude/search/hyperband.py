@@ -7,7 +7,8 @@ from itertools import count, islice, takewhile
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.search.search import Curve
+
+Curve = Mapping[int, float]  # step of a validation -> the objective there
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,8 +21,6 @@ from optuna.trial import FrozenTrial, TrialState
 from etude.errors import UserError
 
 logging.getLogger("optuna").setLevel(logging.WARNING)
-
-_CHUNK = 4096  # bytes
 
 
 class _Lock(JournalFileOpenLock):
@@ -163,19 +161,11 @@ class Journal:
 
 def _cut_off_half_line(path: Path) -> None:
     """Cut off what stands behind the last line break of a file."""
-    if not path.exists():
-        return
-    with path.open("r+b") as file:
-        end = whole = file.seek(0, os.SEEK_END)
-        while whole:
-            start = max(0, whole - _CHUNK)
-            file.seek(start)
-            found = file.read(whole - start).rfind(b"\n")
-            whole = start + found + 1 if found >= 0 else start
-            if found >= 0:
-                break
-        if whole < end:
-            file.truncate(whole)
+    with suppress(FileNotFoundError), path.open("r+b") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - 1))
+        if file.read() not in (b"", b"\n"):
+            file.seek(0)
+            file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _damaged(path: Path, line: int | None = None) -> UserError:

@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.search.objective import Objective
-from etude.search.search import Promotion
+from etude.search.search import Objective, Promotion
 
 
 @dataclass(frozen=True)

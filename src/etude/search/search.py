@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from etude.config.quoting import quote_for
 from etude.errors import UserError
-from etude.search.objective import Objective
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -14,7 +13,20 @@ if TYPE_CHECKING:
     from optuna.pruners import BasePruner
     from optuna.samplers import BaseSampler
 
-Curve = Mapping[int, float]  # step of a validation -> the objective there
+    from etude.search.hyperband import Hyperband
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A metric, and which way it is better.
+
+    Attributes:
+        name: its key in `result.json`, or its name at W&B.
+        maximize: whether the best run has the highest value.
+    """
+
+    name: str = "valid.perplexity"
+    maximize: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,13 +51,6 @@ class Dimension:
         drawn: Any = self.distribution
         ends = self.values or [self.convert(end) for end in getattr(drawn, "choices", ()) or (drawn.low, drawn.high)]
         return max(map(float, ends))
-
-
-class StoppingRule(Protocol):
-    """Decides which trials are not worth going on with."""
-
-    def stops(self, curve: Curve, others: Sequence[Curve], *, maximize: bool) -> bool:
-        """Return whether a trial is to be stopped at the last validation of its curve, given those of the others."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class Search:
     further: bool = False
     one_sequence: bool = False
     custom_space: "Callable[[Trial], list[str]] | None" = None
-    stopping: "StoppingRule | BasePruner | None" = None
+    stopping: "Hyperband | BasePruner | None" = None
     promotion: Promotion | None = None
     seeds: tuple[int, ...] = ()
     target: float | None = None

@@ -15,9 +15,9 @@ from etude.config.sweep_params import with_written_params
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of, note_on_missing, refuse_study_file, shipped
 from etude.search.distributions import Distribution, share
-from etude.search.objective import Objective
 from etude.search.options import Options
 from etude.search.promotion import expected_share
+from etude.search.search import Objective
 from etude.search.tuning import options_of, trials, tuned_study, values_to_try
 from etude.search.wandb_sweep import WandbSweep, read_sweep
 from etude.store.run_dir import RunDir
@@ -156,11 +156,6 @@ def seeds_of(runs: Sequence[Sequence[str]]) -> tuple[Study, list[int]]:
     if any(override_key(word) == "seed" for run in runs for word in run):
         raise UserError(f"until=decided: the seeds are those that study {study.name} says: leave seed out here")
     return study, study.judged_seeds(plan.most)
-
-
-def arm_of(run: Sequence[str]) -> str:
-    """Return the arm of a run of a study."""
-    return dict(map(split_override, run))["experiment"].partition("/")[2]
 
 
 def with_seed(runs: Sequence[Sequence[str]], seed: int) -> list[list[str]]:

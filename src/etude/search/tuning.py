@@ -18,7 +18,7 @@ from etude.search.options import Options, read_options
 from etude.search.wandb_sweep import check_parameter
 from etude.store.divergence import divergence
 from etude.store.run_dir import RunDir
-from etude.study.arms import override_key, split_override
+from etude.study.arms import override_key, split_override, without_seed
 from etude.study.criteria import OTHER_TEXTS, best_value
 from etude.study.study import Study, find_study, load_study, value_at
 from etude.yaml_file import read_yaml
@@ -157,7 +157,7 @@ def at_their_best(
             best[tuple(arm)] = _best_values(study, arm, places)
         except UserError as error:
             without.setdefault(str(error), []).append(_value_of(arm, "experiment"))
-    arms = [(run, tuple(_without_seed(run))) for run in runs]
+    arms = [(run, tuple(without_seed(run))) for run in runs]
     phrases = [f"{', '.join(names)}: {why}" for why, names in without.items()]
     return [[*run, *best[arm]] for run, arm in arms if arm in best], phrases
 
@@ -213,7 +213,7 @@ def arms_of(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
     Raises:
         UserError: a run has a pilot seed, or overrides a tuned key.
     """
-    seeds = {_value_of(run, "seed") or _default_seed() for run in runs}
+    seeds = {_value_of(run, "seed") or str(read_yaml(find_file("conf", "train.yaml"))["seed"]) for run in runs}
     if pilots := seeds & set(map(str, study.pilots)):
         raise UserError(
             f"seed={min(pilots)} is a pilot seed of study {study.name}: judge on other seeds, such as seed=1,2,3"
@@ -221,15 +221,12 @@ def arms_of(study: Study, runs: Sequence[Sequence[str]]) -> list[Overrides]:
     typed = {override_key(word) for run in runs for word in run} & set(study.tune)
     if typed:
         raise UserError(f"tuned=true tries values of {', '.join(sorted(typed))}: leave it out here")
-    return [list(arm) for arm in dict.fromkeys(tuple(_without_seed(run)) for run in runs)]
+    return [list(arm) for arm in dict.fromkeys(tuple(without_seed(run)) for run in runs)]
 
 
-def _without_seed(run: Sequence[str]) -> Overrides:
-    return [word for word in run if override_key(word) != "seed"]
-
-
-def _default_seed() -> str:
-    return str(read_yaml(find_file("conf", "train.yaml"))["seed"])
+def arm_of(run: Sequence[str]) -> str:
+    """Return the arm of a run of a study."""
+    return dict(map(split_override, run))["experiment"].partition("/")[2]
 
 
 def _value_of(run: Sequence[str], key: str) -> str:

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from etude.errors import UserError
 from etude.search.hyperband import read_hyperband
-from etude.search.objective import Objective
-from etude.search.search import Search
-from etude.search.tuning import Values, arms_of, distributions, draw_of, options_of, tune_of
+from etude.search.search import Objective, Search
+from etude.search.tuning import Values, arm_of, arms_of, distributions, draw_of, options_of, tune_of
 from etude.search.wandb_search import stopping_rule
-from etude.study.arms import split_override
 from etude.study.study import Study
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ def tuning_searches(study: Study, runs: Sequence[Sequence[str]]) -> list[Search]
     sampler = DrawnSampler(lambda number: {key: one.draw(at(number, key)) for key, one in drawn.items()})
     found = []
     for arm in arms_of(study, runs):
-        name = dict(map(split_override, arm))["experiment"].partition("/")[2]
+        name = arm_of(arm)
         same = [
             arm,
             study.pilots,

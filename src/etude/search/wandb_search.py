@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 from etude.errors import UserError
 from etude.search.distributions import Distribution, share
 from etude.search.hyperband import Hyperband
-from etude.search.objective import Objective
 from etude.search.options import Options
 from etude.search.optuna_parts import Sampler, read_pruner, read_sampler
-from etude.search.search import Search, StoppingRule
+from etude.search.search import Objective, Search
 from etude.search.sweep_file import check_run_options, require_run_cap
 from etude.search.values import Values, take_apart
 from etude.search.wandb_sweep import WandbSweep, read_sweep
@@ -116,9 +115,7 @@ def _objectives(sweep: WandbSweep, options: Options) -> tuple[Objective, ...]:
     return found or (Objective(),)
 
 
-def stopping_rule(
-    options: Options, early_terminate: Hyperband | None, where: str
-) -> "StoppingRule | BasePruner | None":
+def stopping_rule(options: Options, early_terminate: Hyperband | None, where: str) -> "Hyperband | BasePruner | None":
     """Return what stops trials; `manner: promote` takes the place of W&B's Hyperband.
 
     Raises:

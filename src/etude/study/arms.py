@@ -9,7 +9,7 @@ Raises:
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import combinations, compress, product
@@ -304,6 +304,11 @@ def split_override(override: str) -> tuple[str, str]:
 def override_key(override: str) -> str:
     """Return the config group or key of an override."""
     return override.partition("=")[0].lstrip("+~")
+
+
+def without_seed(overrides: Iterable[str]) -> list[str]:
+    """Return the overrides of a run but for its seed."""
+    return [override for override in overrides if override_key(override) != "seed"]
 
 
 @cache
