@@ -140,8 +140,7 @@ def main(words: Sequence[str]) -> None:
     if page:
         from etude.report.render.html.document import document
 
-        typed = shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
-        write_or_print_page(page, document(made.compared, command=typed))
+        write_or_print_page(page, document(made.compared, command=_command(words, page)))
     if project:
         from etude.report.render.wandb.publish import publish
 
@@ -149,6 +148,11 @@ def main(words: Sequence[str]) -> None:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     if files or not (page or project):
         _show(made.rows, files, draw)
+
+
+def _command(words: Sequence[str], page: str) -> str:
+    """Return what was typed, with the name of the page's file without its folder."""
+    return shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
 
 
 def _names_runs(name: str) -> bool:
@@ -187,9 +191,9 @@ def _report_several(
     if page := args.options.get("--html"):
         from etude.report.render.html.document import document
 
-        typed = shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
         first, *others = made
-        write_or_print_page(page, document(first.compared, command=typed, further=[one.rows for one in others]))
+        further = [one.rows for one in others]
+        write_or_print_page(page, document(first.compared, command=_command(words, page), further=further))
     for option, file in files.items():
         write_or_print(file, "\n".join(draw[option](one.rows) for one in made))
     for one in made * (not (files or page)):
@@ -221,13 +225,13 @@ def _report_ladder(
 ) -> None:
     from etude.report import ladder_table
 
+    rows = ladder_table.table(ladder)
     if page:
         from etude.report.render.html.ladder_page import ladder_page
 
-        typed = shlex.join([word.replace(page, Path(page).name) for word in ("etude", "report", *words)])
-        write_or_print_page(page, ladder_page(ladder, ladder_table.table(ladder), typed))
+        write_or_print_page(page, ladder_page(ladder, rows, _command(words, page)))
     if files or not page:
-        _show(ladder_table.table(ladder), files, draw)
+        _show(rows, files, draw)
 
 
 def _ladder(args: Arguments) -> "Ladder":
@@ -293,8 +297,7 @@ def _report_sweep(
     if page:
         from etude.report.render.html.search_page import search_page
 
-        typed = [word.replace(page, Path(page).name) for word in ("etude", "report", *words)]
-        write_or_print_page(page, search_page(found, rows, shlex.join(typed), confirmed))
+        write_or_print_page(page, search_page(found, rows, _command(words, page), confirmed))
     if files or not page:
         _show(rows, files, draw)
     for table in confirmed * (not (files or page)):

@@ -60,7 +60,7 @@ def compare(study: Study, selection: Selection) -> Compared:
         edited=edited_arms(study, selection.runs),
         left_out=selection.notes,
         readings=selection.readings,
-        tuned=compare(study, _tuned(selection)) if selection.best else None,
+        tuned=compare(study, replace(selection, runs=selection.best, best=[], notes=[])) if selection.best else None,
     )
 
 
@@ -68,10 +68,6 @@ def _against(study: Study, selection: Selection, runs: list[Run]) -> dict[str, A
     """Test the arms of a study by some of the selected runs."""
     arms = compare(study, replace(selection, runs=runs, best=[])).arms
     return {arm.arm: arm.against for arm in arms if arm.against}
-
-
-def _tuned(selection: Selection) -> Selection:
-    return replace(selection, runs=selection.best, best=[], notes=[])
 
 
 def _collect(study: Study, arm: str, selection: Selection, base: TestSet) -> ArmResult:

@@ -28,7 +28,7 @@ def table(title: str, selection: Selection, best: Sequence[Confirmed], baseline:
     """
     everything = [*best, *([baseline] if baseline else [])]
     spread = spread_of(everything)
-    known = selection if selection.spread else _with_spread(selection, spread)
+    known = selection if selection.spread else replace(selection, spread=spread)
     metric, digits = selection.metric, selection.metric.digits + 1
     columns = [
         Column("", words=True),
@@ -57,10 +57,6 @@ def table(title: str, selection: Selection, best: Sequence[Confirmed], baseline:
     if not baseline:
         rows = [Row(row.group, [*row.cells[:4], row.cells[5]], row.run) for row in rows]
     return Rows(title, title, columns, rows, [*map(Note, _notes(known, best, baseline))])
-
-
-def _with_spread(selection: Selection, spread: tuple[float, float] | None) -> Selection:
-    return replace(selection, spread=spread)
 
 
 def _mean(one: Confirmed, digits: int) -> Cell:

@@ -39,7 +39,7 @@ def welch(arm: Scores, base: Scores, level: float = 0.95) -> Comparison:
     return t_test(difference, *add_variances(parts), level)
 
 
-def paired_test(arm: Scores, base: Scores, level: float = 0.95) -> Comparison:
+def paired_test(arm: Scores, base: Scores) -> Comparison:
     """Test the mean difference of two arms that share their trainings, seed by seed, by a t test of the differences.
 
     The variance over trainings is in both arms and cancels out, so that a small effect of decoding is seen.
@@ -47,7 +47,7 @@ def paired_test(arm: Scores, base: Scores, level: float = 0.95) -> Comparison:
     gaps = differences_by_seed(arm, base)
     if why_not := unknown_gap(arm, base):
         return Comparison(gaps.mean, None, None, why_not)
-    return t_test(gaps.mean, gaps.variance / gaps.seeds, gaps.seeds - 1, level)
+    return t_test(gaps.mean, gaps.variance / gaps.seeds, gaps.seeds - 1)
 
 
 def differences_by_seed(arm: Scores, base: Scores) -> Scores:
@@ -81,7 +81,7 @@ def add_variances(parts: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return variance, variance**2 / sum(part**2 / freedom for part, freedom in parts)
 
 
-def t_test(difference: float, variance: float, freedom: float, level: float) -> Comparison:
+def t_test(difference: float, variance: float, freedom: float, level: float = 0.95) -> Comparison:
     """Test a difference by Student's t, given its estimated variance and degrees of freedom."""
     error = math.sqrt(variance)
     p = 2 * special.stdtr(freedom, -abs(difference) / error)  # what `stats.t` calls, in a three-hundredth of its time

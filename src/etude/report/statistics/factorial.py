@@ -38,13 +38,12 @@ class Effect:
         return self.moderated or self.plain
 
 
-def fit_effects(levels: Mapping[str, Mapping[str, str]], arms: Sequence[Scores], level: float = 0.95) -> list[Effect]:
+def fit_effects(levels: Mapping[str, Mapping[str, str]], arms: Sequence[Scores]) -> list[Effect]:
     """Estimate the main effects, then the two-way interactions, that the arms tell.
 
     Args:
         levels: arm -> factor -> value; the first arm has the first value of each factor.
         arms: their scores.
-        level: of the intervals.
     """
     factors = {key: [*dict.fromkeys(of[key] for of in levels.values())] for key in next(iter(levels.values()))}
     mains = [(key, value) for key, values in factors.items() for value in values[1:]]
@@ -80,8 +79,8 @@ def fit_effects(levels: Mapping[str, Mapping[str, str]], arms: Sequence[Scores],
             moderated = None
             if parts and prior:
                 variance, freedom = add_variances(parts)
-                moderated = t_test(float(weights @ y), variance, min(freedom, prior.total), level)
-            found.append(Effect(values, _plain(design, y, weights, level), moderated, design is both))
+                moderated = t_test(float(weights @ y), variance, min(freedom, prior.total))
+            found.append(Effect(values, _plain(design, y, weights), moderated, design is both))
     return found
 
 
@@ -91,12 +90,10 @@ def _weights(design: Array, contrast: Array) -> Array | None:
     return weights if np.allclose(design.T @ weights, contrast, atol=1e-8) else None
 
 
-def _plain(
-    design: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64], level: float
-) -> Comparison:
+def _plain(design: Array, y: Array, weights: Array) -> Comparison:
     coefficients, _, rank, _ = np.linalg.lstsq(design, y, rcond=None)
     residuals, freedom, estimate = y - design @ coefficients, len(y) - int(rank), float(weights @ y)
     squares = float(residuals @ residuals)
     if freedom < 1 or squares < 1e-20 * float(y @ y):
         return Comparison(estimate, None, None, "the model leaves nothing over that would tell how far runs vary")
-    return t_test(estimate, squares / freedom * float(weights @ weights), freedom, level)
+    return t_test(estimate, squares / freedom * float(weights @ weights), freedom)

@@ -242,8 +242,8 @@ class Judged:
         return [arm for arm, one in self.predicted.items() if one.interval.low <= self.came[arm] <= one.interval.high]
 
 
-def judge(x: Sequence[float], differences: Differences, baseline: Sequence[float], held_out: int = 2) -> list[Judged]:
-    """Predict the largest rungs from the others, and compare with what came.
+def judge(x: Sequence[float], differences: Differences, baseline: Sequence[float]) -> list[Judged]:
+    """Predict the two largest rungs from the others, and compare with what came.
 
     Only arms with a difference at the last rung that is not held out and at the held-out one count.
 
@@ -251,12 +251,11 @@ def judge(x: Sequence[float], differences: Differences, baseline: Sequence[float
         x: ln compute of each rung, the smallest first.
         differences: of the arms.
         baseline: its mean at each rung.
-        held_out: how many rungs.
 
     Raises:
         ValueError: no arm has two seeds at any rung that is not held out.
     """
-    kept = len(x) - held_out
+    kept = len(x) - 2
     noise = find_noise(differences) or {}
     before = {arm: rungs[:kept] for arm, rungs in differences.items()}
     laws = fit_laws(x[:kept], before, find_decay(x[:kept], baseline[:kept]))

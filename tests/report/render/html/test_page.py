@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from etude.files import write_text
 from etude.report.compare import compare
 from etude.report.comparison import Compared
-from etude.report.render.html.document import write_page
+from etude.report.render.html.document import document
 from etude.report.selection import Selection
 from etude.report.statistics import Interval, Mean
 from etude.study.metrics import Metric
@@ -39,6 +40,10 @@ MAP = {
 }
 ORDER = {"perplexity": 12.4, "change": 9.7, "interval": [7.9, 11.6]}
 ANALYSIS = {"heads": HEADS, "maps": [MAP], "order": ORDER, "lengths": [], "decoding": [], "averaging": []}
+
+
+def write_page(compared: Compared, file: Path, refresh: float = 0) -> None:
+    write_text(file, document(compared, refresh))
 
 
 @pytest.fixture(scope="module")

@@ -36,6 +36,7 @@ def data(compared: Compared) -> dict[str, Any]:
     lengths = buckets(test_set.sources) if counts else []
     bleu = {arm: bucket_bleu(its, [sentences for _, sentences in lengths]) for arm, its in counts.items()}
     analysed = analyses([compared.baseline, *compared.arms])
+    over_tokens = [name for name, metric in study.metrics.items() if metric.over == "tokens"]
     facts = {arm.arm: _facts(compared, arm) for arm in compared.arms}
     known = [title for title in facts[compared.arms[0].arm] if any(its[title] != UNKNOWN for its in facts.values())]
     return {
@@ -49,7 +50,7 @@ def data(compared: Compared) -> dict[str, Any]:
                 "seeds": arm.seeds,
                 "state": "" if arm.runs else state_of(arm),
                 "facts": {title: facts[arm.arm][title] for title in known},
-                "same_tokens": not arm.runs or all(name in arm.scores for name in _over_tokens(compared)),
+                "same_tokens": not arm.runs or all(name in arm.scores for name in over_tokens),
                 "curves": curves(arm.runs or arm.diverged or arm.unfinished),
                 "config": {key: after for key, (_, after) in differing[arm.arm].items()},
                 "buckets": bleu.get(arm.arm),
@@ -134,10 +135,6 @@ def _changed(compared: Compared, arm: ArmResult) -> list[str]:
         shown = text if value is None else format_value(value)
         told.append(override if named else f"{headers[key]} {shown}" if key in headers else f"{key}={shown}")
     return told
-
-
-def _over_tokens(compared: Compared) -> list[str]:
-    return [name for name, metric in compared.study.metrics.items() if metric.over == "tokens"]
 
 
 def _config(arm: ArmResult, base: ArmResult | None) -> dict[str, tuple[str, str]]:

@@ -20,7 +20,6 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs
 
-from etude.files import write_text
 from etude.report.comparison import Compared
 from etude.report.render.html.data import data
 from etude.report.render.html.table import notes, plain_table, setting, table
@@ -36,11 +35,6 @@ _LINKS = {
     "analysis": "Heads and attention",
 }
 _SCRIPTS = "dom looks table figures made curves samples card maps heads page"
-
-
-def write_page(compared: Compared, file: Path, refresh: float = 0) -> None:
-    """Write the page of a study; see `document`."""
-    write_text(file, document(compared, refresh))
 
 
 def document(compared: Compared, refresh: float = 0, command: str = "", further: Sequence[Rows] = ()) -> str:
