@@ -61,7 +61,7 @@ def test_progress_says_where_the_run_stands(tmp_path):
         "tokens_per_second": 5.0,
         "seconds_left": 9.0,
     }
-    progress.evaluating(40)
+    progress.put("evaluating", step=40)
     assert json.loads(progress.path.read_text()) == {"state": "evaluating", "step": 40, "max_steps": 100}
 
 

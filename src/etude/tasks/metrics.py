@@ -117,15 +117,7 @@ def add_missing_metrics(run: RunDir, config: Config) -> Config:
     Raises:
         UserError: the result file is damaged, or the translations are not UTF-8.
     """
-    before = run.result()
-    result = with_missing_metrics(run, config, before)
-    if result != before:
-        run.write_result(result)
-    return result
-
-
-def with_missing_metrics(run: RunDir, config: Config, result: Config) -> Config:
-    """Return the result of a run with the scores that it lacks; see `add_missing_metrics`."""
+    result = run.result()
     files = (run.hypotheses_file, run.references_file)
     test = result.get("test") or {}
     used, asked = result.get("scored_by") or {}, scored_by(config)  # older results do not say by which options
@@ -139,7 +131,10 @@ def with_missing_metrics(run: RunDir, config: Config, result: Config) -> Config:
     if not scores:
         return result
     by = used | {name: asked[name] for name in missing if name in scores}
-    return result | {"test": test | scores, "scored_by": by}
+    scored = result | {"test": test | scores, "scored_by": by}
+    if scored != result:
+        run.write_result(scored)
+    return scored
 
 
 def format_scores(split: str, scores: Mapping[str, Any], sentences: int = 0) -> str:

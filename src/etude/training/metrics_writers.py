@@ -97,16 +97,11 @@ class ProgressFile:
     def write(self, row: Row) -> None:
         """Replace the file, if the row has a training loss."""
         if "loss" in row:
-            shown = {key: row[key] for key in ("step", "loss", "tokens_per_second", "seconds_left")}
-            write_json(self.path, {"state": "training", "max_steps": self.max_steps} | shown)
+            self.put("training", **{key: row[key] for key in ("step", "loss", "tokens_per_second", "seconds_left")})
 
-    def evaluating(self, step: int) -> None:
-        """Write that training has ended at a step, and evaluation has begun."""
-        write_json(self.path, {"state": "evaluating", "step": step, "max_steps": self.max_steps})
-
-    def stopped(self, step: int) -> None:
-        """Write at which step training has stopped."""
-        write_json(self.path, {"state": "training", "step": step, "max_steps": self.max_steps})
+    def put(self, state: str, **fields: Any) -> None:
+        """Replace the file by a state, such as "evaluating", and its fields, such as the step."""
+        write_json(self.path, {"state": state, "max_steps": self.max_steps} | fields)
 
 
 class LoggerSink:

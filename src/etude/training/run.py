@@ -108,7 +108,7 @@ def train(run: RunDir) -> dict[str, Any]:
             if stop.by_search is None:
                 raise KeyboardInterrupt(_GOES_ON) from stop
             if rank() == 0:
-                progress.stopped(stop.step)
+                progress.put("training", step=stop.step)
             raise StoppedBySearch(f"its search has {stop.by_search} it at step {stop.step}; {_GOES_ON}") from stop
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(_GOES_ON) from stop
@@ -281,7 +281,7 @@ def _evaluate(
         log.error("diverged: %s; trainer.stop_when_diverged=false goes on, once %s is deleted", how, training.path)
         scores = no_scores(config["metrics"]) | {"diverged": how}
     else:
-        progress.evaluating(trained["step"])
+        progress.put("evaluating", step=trained["step"])
         model = build.model(config, prepared.store.vocab_size)
         load_weights(model, final_weights(training, config) if weights is None else weights)
         scores = evaluate(run, config, model.to(build.device_of_training(config)), prepared.store)
