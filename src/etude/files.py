@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -116,20 +115,6 @@ def look_again(folder: Path) -> None:
     """Have a network file system ask its server what is in a folder, of which it may remember an earlier state."""
     with suppress(OSError):
         folder.chmod(folder.stat().st_mode)
-
-
-def link_or_copy(file: Path, to: Path) -> None:
-    """Make a hard link to a file, or if that is not possible, a copy.
-
-    Raises:
-        FileNotFoundError: the file does not exist.
-    """
-    try:
-        to.hardlink_to(file)
-    except FileNotFoundError:
-        raise
-    except OSError:  # another file system, or one without hard links
-        shutil.copy2(file, to)
 
 
 def is_whole_archive(path: Path) -> bool:

@@ -51,9 +51,10 @@ def _check_section(node: Any, schema: type, path: str) -> None:
     if schema is Model:
         hints = hints | _hints_of_class(node, path)
     _check_no_other_keys(node, hints, path)
+    optional = {field.name for field in fields(schema) if field.default is not MISSING}
     for name, hint in hints.items():
         where = _join(path, name)
-        if name not in node and name in _left_open(schema):
+        if name not in node and name in optional:
             continue
         if name not in node:
             raise UserError(f"{where} is missing: the config must say it, for instance {where}=...")
@@ -77,11 +78,6 @@ def _hints_of_class(node: Node, path: str) -> dict[str, Any]:
 
 def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
-
-
-def _left_open(schema: type) -> set[str]:
-    """Return the keys that a config may lack: those with a default in the schema."""
-    return {field.name for field in fields(schema) if field.default is not MISSING}
 
 
 def _check_value(parent: Node, name: str, hint: Any, where: str) -> None:

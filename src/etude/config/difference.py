@@ -60,11 +60,6 @@ def difference(before: Config, after: Config, written: tuple[Config, Config] = (
     )
 
 
-def _is_missing_part(side: Any, sides: tuple[Any, Any, Any, Any]) -> bool:
-    """Return whether this side is absent while another one has a part that a config group chose."""
-    return side is ABSENT and any(isinstance(other, Mapping) and "_partial_" in other for other in sides[:2])
-
-
 @dataclass(frozen=True)
 class _Change:
     key: str
@@ -75,7 +70,8 @@ class _Change:
 
 def _changes(sides: tuple[Any, Any, Any, Any], path: str = "") -> Iterator[_Change]:
     """Yield every leaf that differs; a part that only one side has by its leaves, any other such section as a whole."""
-    before, after, written_before, written_after = ({} if _is_missing_part(side, sides) else side for side in sides)
+    is_part = any(isinstance(side, Mapping) and "_partial_" in side for side in sides[:2])  # that a group chose
+    before, after, written_before, written_after = ({} if is_part and side is ABSENT else side for side in sides)
     if not (isinstance(before, Mapping) and isinstance(after, Mapping)):
         if canonical(before) != canonical(after):
             follows = written_before is not ABSENT and canonical(written_before) == canonical(written_after)

@@ -49,7 +49,8 @@ def render_plan(
     table.add_column("state", no_wrap=True)
     table.add_column("what differs", overflow="fold", min_width=_SHORTEST_DIFFERENCE)
     for row, plan, difference in zip(zip(*columns, strict=True), plans, differences, strict=True):
-        table.add_row(*row, plan.state, Text(_format_difference(difference)))
+        differs = ", ".join(shorten_override(f"{key}={value}") for key, value in difference.items())
+        table.add_row(*row, plan.state, Text(differs))
     return table
 
 
@@ -208,11 +209,6 @@ def format_hours(number: float) -> str:
 def format_price(number: float) -> str:
     """Format a price: whole dollars from 100 on, else with cents; a dash for 0."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.2f}" if number else "–"
-
-
-def _format_difference(difference: dict[str, Any]) -> str:
-    """Format overrides as `position=learned, heads=1`."""
-    return ", ".join(shorten_override(f"{key}={value}") for key, value in difference.items())
 
 
 def _name(plan: RunPlan, plans: Sequence[RunPlan]) -> str:
