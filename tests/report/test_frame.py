@@ -14,8 +14,10 @@ from etude.cli.results import main as results_command
 from etude.errors import UserError
 from etude.report import frame, make_report, report, results, results_of_csv
 from etude.report.frame import as_json, write_parquet
+from etude.store.records import read_rows
 from etude.store.run_dir import RunDir
 from etude.study.metrics import Metric
+from etude.study.study import load_study
 
 Make = Callable[..., RunDir]
 
@@ -160,6 +162,15 @@ def test_arms_that_a_csv_cannot_tell_apart_are_no_copies_where_their_trainings_d
     assert "same run" not in report("heads", runs_dir, {}).markdown()
     rows.drop(columns="model.part").to_csv("less.csv", index=False)
     assert "same run" not in make_report(results_of_csv("less.csv", "heads")).markdown()
+
+
+def test_a_csv_of_runs_from_before_and_after_an_edit_shows_those_of_today(runs_dir: Path, make_run: Make) -> None:
+    make_run("A1", ppl=2.0, typed=("model.heads=1",))
+    make_run("A1", ppl=3.0, changed={"model": {"heads": 2}})
+    frame.frame(load_study("heads"), read_rows(runs_dir / "heads")[0]).to_csv("runs.csv", index=False)
+    found = results_of_csv("runs.csv", "heads")
+    assert [run.score("test.perplexity") for run in found.runs] == [2.0]
+    assert found.notes == ["Left out: 1 run of another config or text than those shown of the same arm."]
 
 
 FOREIGN = """\

@@ -67,6 +67,56 @@ def test_of_an_arm_that_was_edited_the_newest_runs_are_shown(runs_dir: Path, mak
     assert left_out(runs_dir) == ["Left out: 1 run of another config or text than those shown of the same arm."]
 
 
+def test_the_runs_with_todays_values_are_shown_though_those_of_before_an_edit_are_newer(
+    runs_dir: Path, make_run: Make
+) -> None:
+    make_run("base", changed=heads(8))
+    make_run("A1", bleu=40.0, changed=heads(4))
+    make_run("A1", bleu=20.0, changed=heads(2))
+    edit(runs_dir, "4")  # back again: `etude sweep` finds the first run finished
+    assert scores(runs_dir) == {"base": "40.0", "A1": "40.0"}
+
+
+@pytest.mark.parametrize("typed", ["4", "4.0", "'4'"])
+def test_what_is_typed_and_the_arm_has_by_itself_is_no_setting(typed: str, runs_dir: Path, make_run: Make) -> None:
+    make_run("base", changed=heads(8))
+    make_run("A1", bleu=20.0, changed=heads(2))
+    make_run("A1", bleu=30.0, changed=heads(4), typed=(f"model.heads={typed}",))
+    edit(runs_dir, "4")
+    assert scores(runs_dir) == {"base": "40.0", "A1": "30.0"}
+    assert left_out(runs_dir) == ["Left out: 1 run of another config or text than those shown of the same arm."]
+    edit(runs_dir, "2")
+    assert scores(runs_dir) == {"base": "40.0", "A1": "20.0"}
+    [note] = left_out(runs_dir)
+    assert note.startswith("Left out: 1 run of another setting: say model.heads=4")
+
+
+def test_what_the_arm_has_by_itself_does_not_count_among_the_overrides_of_a_setting(
+    runs_dir: Path, make_run: Make
+) -> None:
+    make_run("A1", bleu=20.0, typed=("model.heads=1",))
+    make_run("A1", bleu=30.0, changed={"seed": 1, "model": {"heads": 1, "dropout": 0.3}}, typed=("model.dropout=0.3",))
+    assert scores(runs_dir)["A1"] == "20.0"
+    assert left_out(runs_dir) == ["Left out: 1 run of another setting: say model.dropout=0.3 to see them."]
+
+
+@pytest.mark.parametrize("typed", [(), ("budget.max_steps=300",)])
+def test_an_arm_that_has_by_itself_what_is_typed_for_all_stands_in_both_tables(
+    typed: tuple[str, ...], runs_dir: Path, make_run: Make
+) -> None:
+    """Its run has one directory, whichever of the two sweeps made it, and the other finds it finished."""
+    make_run("base")
+    make_run("A1")
+    make_run("long", typed=typed)
+    longer = {"budget": {"max_steps": 300}}
+    make_run("base", bleu=50.0, changed=longer, typed=("budget.max_steps=300",))
+    make_run("A1", bleu=50.0, changed=longer, typed=("budget.max_steps=300",))
+    asked = {"budget.max_steps": "300"}
+    assert [*scores(runs_dir).values()] == ["40.0", "40.0", "40.0"]
+    assert [*scores(runs_dir, **asked).values()] == ["50.0", "50.0", "40.0"]
+    assert left_out(runs_dir) == ["Left out: 2 runs of another setting: say budget.max_steps=300 to see them."]
+
+
 def test_an_arm_that_was_edited_and_not_run_since_is_marked(runs_dir: Path, make_run: Make) -> None:
     make_run("base", changed=heads(8))
     make_run("A1", bleu=20.0, changed=heads(2))

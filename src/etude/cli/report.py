@@ -54,9 +54,10 @@ share a table. It shows the setting with the most arms, and of equals the one
 with the fewest overrides, then the newest; key=value selects another, such as
 scale=small or data=multi30k_en_de. seed=11,12,13 leaves out other seeds. Of an
 arm that was run before and after an edit of the study or its text, it shows the
-newest; text=DIGITS (of text.txt) selects a text. Of several seeds it gives intervals and tests: a
-star says that an arm differs from the baseline by more than seeds do, and in
-BLEU also by more than test sentences do.
+runs with today's values, and of these the newest; text=DIGITS (of text.txt)
+selects a text. Of several seeds it gives intervals and tests: a star says that
+an arm differs from the baseline by more than seeds do, and in BLEU also by more
+than test sentences do.
 
 Of several studies: one table if they share a setting, in which an arm that two
 of them have stands once, or else a table each. Runs that were typed one by one

@@ -320,15 +320,18 @@ def _number(place: str, column: str, text: str, whole: bool = False) -> float:
 
 
 def refuse_twice(file: Path, groups: Sequence[Sequence[Run]]) -> None:
-    """Check that within each setting, no arm has a seed twice.
+    """Check that within each setting, no config of an arm has a seed twice.
 
     Raises:
         UserError: one has; the sentence names the lines.
     """
     for group in groups:
-        first: dict[tuple[str, int], Run] = {}
+        before: dict[tuple[str, int], list[Run]] = {}
         for run in group:
-            if (other := first.setdefault((run.arm, run.seed), run)) is not run:
+            same = before.setdefault((run.arm, run.seed), [])
+            other = next((one for one in same if one.differs_only_in_seed(run)), None)
+            same.append(run)
+            if other:
                 lines = " and ".join(f"{one.changed:.0f}" for one in (other, run))
                 raise UserError(
                     f"{file}, lines {lines}: {run.arm} has seed {run.seed} twice in one setting; columns such as "

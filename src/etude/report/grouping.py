@@ -5,7 +5,7 @@ composed here: a run holds its config as it was frozen.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,8 @@ def with_settings(study: Study, runs: Sequence[Run]) -> list[Run]:
 
     Left out are the keys that the study tunes, what is no part of a run's identity, and overrides without effect: the
     runs without the override, of the same arm, have the same value. If an arm has no such run, and no arm changes the
-    key, the runs of all arms are compared.
+    key, the runs of all arms are compared. What is typed and the arm has by itself is left out, too: it is the same
+    run. Such a run is returned once more for each setting whose further overrides its arm has by itself.
     """
     found = [replace(run, setting=_free_choices(study, run) | _typed(study, run)) for run in runs]
     keys = {key for run in found for key in run.setting if key not in run.choices}
@@ -47,14 +48,30 @@ def with_settings(study: Study, runs: Sequence[Run]) -> list[Run]:
             others = untyped[_choices(run), key, None]
         return not others or any(other != value for other in others)
 
-    return [
+    found = [
         replace(run, setting={key: value for key, value in run.setting.items() if has_effect(run, key)})
         for run in found
     ]
+    settings = {tuple(sorted(run.setting.items())): run.setting for run in found}.values()
+    return [replace(run, setting=one) for run in found for one in settings if _fits(study, run, one)]
+
+
+def _fits(study: Study, run: Run, setting: Mapping[str, str]) -> bool:
+    """Return whether a setting is that of a run, or has further overrides which the arm of the run has by itself."""
+    further = setting.items() - run.setting.items()
+    return run.setting.items() <= setting.items() and all(
+        _is_own(study, run, key, value) and _has(run, f"{key}={value}") for key, value in further
+    )
 
 
 def _typed(study: Study, run: Run) -> dict[str, str]:
-    return {key: value for key, value in run.typed.items() if key not in study.tune}
+    return {k: v for k, v in run.typed.items() if k not in study.tune and not _is_own(study, run, k, v)}
+
+
+def _is_own(study: Study, run: Run, key: str, value: str) -> bool:
+    """Return whether the arm of a run gives a key this value."""
+    own = dict(map(split_override, study.arms.get(run.arm, [])))
+    return key in own and is_same(own[key], value)
 
 
 def _free_choices(study: Study, run: Run) -> dict[str, str]:
@@ -85,13 +102,14 @@ def by_setting(runs: Iterable[Run]) -> list[list[Run]]:
     return list(groups.values())
 
 
-def newest_configs(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
+def newest_configs(study: Study, runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
     """Return of each arm the runs of its newest config and text, each seed once; and sentences on what was left out.
 
-    Other configs are those from before an edit of study.yaml or `conf/`. Of several runs with the same arm, config and
-    seed, such as a copied directory, the newest counts.
+    Other configs are those from before an edit of study.yaml or `conf/`; those with the values that study.yaml gives
+    the arm now come first, for nothing else would be trained. Of several runs with the same arm, config and seed, such
+    as a copied directory, the newest counts.
     """
-    by_age = sorted(runs, key=lambda run: run.changed)
+    by_age = sorted(runs, key=lambda run: (_is_of_today(study, run), run.changed))
     last = {run.arm: run for run in by_age}
     alike = [run for run in by_age if run.differs_only_in_seed(last[run.arm])]
     newest = {(run.arm, run.seed): run for run in alike}
@@ -107,8 +125,11 @@ def newest_configs(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 def edited_arms(study: Study, runs: Iterable[Run]) -> list[str]:
     """Return the arms some of whose runs do not have the values that study.yaml gives the arm now."""
-    found = (run.arm for run in runs if not all(_has(run, override) for override in study.arms[run.arm]))
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(run.arm for run in runs if not _is_of_today(study, run)))
+
+
+def _is_of_today(study: Study, run: Run) -> bool:
+    return all(_has(run, override) for override in study.arms[run.arm])
 
 
 def _has(run: Run, override: str) -> bool:
@@ -125,7 +146,7 @@ def is_same(text: str | float, value: Any) -> bool:
     if text == value or str(text) == format_value(value):
         return True
     try:
-        return bool(float(text) == value)  # YAML takes 1e-5 for text
+        return bool(float(text) == (float(value) if isinstance(value, str) else value))  # YAML takes 1e-5 for text
     except ValueError:
         return isinstance(value, list | dict) or str(text) == str(value).lower()
 

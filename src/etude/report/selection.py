@@ -68,18 +68,21 @@ def select(study: Study, runs: Sequence[Run], where: Mapping[str, str], unreadab
     def preference(group: Sequence[Run]) -> tuple[bool, int, int, float]:
         is_judged = any(run.seed not in study.pilots for run in group)
         arms = {run.arm for run in group}
-        return is_judged, len(arms), -len(group[0].typed), max(run.changed for run in group)
+        overrides = group[0].setting.keys() & group[0].typed.keys()
+        return is_judged, len(arms), -len(overrides), max(run.changed for run in group)
 
     best = max(fitting, key=preference)
     setting = best[0].setting
-    notes = [_explain_left_out(group, setting) for group in groups if group is not best]
+    shown = {run.run_dir for run in best}  # a run may be of several settings
+    others = ([run for run in group if run.run_dir not in shown] for group in groups)
+    notes = [_explain_left_out(group, setting) for group in others if group]
     begun = [run for run in runs if not run.finished and run.setting == setting]
     stopped = [run for run in begun if run.state in (State.PAUSED, State.PRUNED)]
     readings = separate_trials(study, best, {key: where[key] for key in study.tune if key in where}, stopped)
     if not readings.shared:
         raise UserError(_explain_no_fit(best, where))
-    chosen, left = newest_configs(readings.shared)
-    suited, tuned_left = newest_configs(readings.best)
+    chosen, left = newest_configs(study, readings.shared)
+    suited, tuned_left = newest_configs(study, readings.best)
     notes += [*dict.fromkeys([*left, *tuned_left]), *readings.notes, *seeds_left_out, *unreadable]
     judged = [run for run in begun if run.seed not in readings.pilots]
     unfinished = _choose_unfinished(study, judged, [*chosen, *suited])

@@ -93,7 +93,7 @@ def _perplexities(study: Study, trials: Sequence[Run]) -> tuple[dict[str, dict[V
     there = dict.fromkeys(tuned_values(study, run) for run in trials)
     listed = (values for one in combinations(study) for values in there if all(map(_may_be, one, values)))
     for values in dict.fromkeys(listed):
-        for run in newest_configs([run for run in trials if tuned_values(study, run) == values])[0]:
+        for run in newest_configs(study, [run for run in trials if tuned_values(study, run) == values])[0]:
             perplexity = None if run.divergence else value_at(run.result, "valid.perplexity")
             tried.setdefault(run.arm, {}).setdefault(values, {})[run.seed] = perplexity
             texts.setdefault(run.arm, set()).add((run.seed, run.result.get("store")))
