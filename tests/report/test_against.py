@@ -101,6 +101,36 @@ def test_of_a_shared_training_with_other_seeds_nothing_is_tested(
     assert "the trainings are those of base, and only some of the seeds are (A2)" in notes(runs_dir)
 
 
+def test_arms_of_the_same_trainings_differ_by_what_they_do_at_the_seeds_that_both_have(
+    runs_dir: Path, make_decoded: Callable[[str, int, int], RunDir]
+) -> None:
+    for seed in (1, 2, 3):
+        make_decoded("base", seed, 4 * seed)
+    for arm, seeds in (("A1", (1, 2, 3)), ("A2", (1,))):
+        for seed in seeds:
+            make_decoded(arm, seed, 4 * seed + 12)
+    alone, whole = (against(runs_dir, arm).differences for arm in ("A2", "A1"))
+    assert alone["ppl"].test.difference == 0.0
+    assert alone["ppl"].test.interval is alone["bleu"].test.interval is None
+    scores = {run.arm: run.score("test.bleu") or 0.0 for run in results("heads", runs_dir).runs if run.seed == 1}
+    assert alone["bleu"].test.difference == pytest.approx(scores["A2"] - scores["base"])
+    assert whole["bleu"].test.interval
+    told = notes(runs_dir)
+    assert "The same trainings as what they are held against: A1; tested" in told
+    assert "and not the same seeds: A2; Δ is that of the seeds in common" in told
+    assert "is taken to vary as the others do" not in told
+
+
+def test_the_seeds_that_are_left_of_an_arm_that_diverged_have_no_interval(runs_dir: Path, make_run: Make) -> None:
+    for arm in ("base", "A1", "A2"):
+        for seed, ppl in enumerate(PPL["base"], 1):
+            make_run(arm, seed, ppl=math.nan if arm == "A1" and seed > 1 else ppl)
+    assert against(runs_dir, "A1").differences["ppl"].test.interval is None
+    assert against(runs_dir, "A2").differences["ppl"].test.interval
+    assert "seeds 2 and 3 of A1 diverged, and the others do not stand for it" in notes(runs_dir)
+    assert "of an arm with one seed" not in notes(runs_dir)
+
+
 @pytest.mark.parametrize("arm", ["base", "A1", "A2"])
 def test_where_a_seed_diverged_the_others_give_no_star_and_show_no_tie(
     arm: str, runs_dir: Path, make_run: Make

@@ -15,10 +15,11 @@ from sacrebleu import corpus_bleu
 from scipy import stats
 
 from etude.errors import UserError
-from etude.report import report, results
+from etude.report import make_report, report, results, results_of_csv
 from etude.report.comparison import ArmResult, Compared
 from etude.report.statistics import Scores, combined_test, count, holm, moderate, moderated_test, resample
 from etude.store.run_dir import RunDir
+from etude.study.metrics import Metric
 
 Make = Callable[..., RunDir]
 
@@ -394,6 +395,19 @@ def test_a_baseline_that_was_stopped_before_it_was_scored_takes_nobodys_comparis
     found = arms(runs_dir)
     assert set(found["A1"].scores) == {"ppl", "bleu"}
     assert not [note for note in told(runs_dir) if "Not compared" in note]
+
+
+def test_a_score_whose_square_is_no_float_is_not_compared(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("arm,seed,loss\nbase,1,1\nbase,2,2\nx,1,1e200\nx,2,2e200\n")
+    found = results_of_csv(file, metrics=[Metric("loss", "loss", "loss", "lower")]).compare()
+    assert "Not compared: x: its loss is 1e+200" in " ".join(found.notes)
+
+
+def test_the_sentences_of_a_csv_need_not_be_known_for_the_whole_test_set_to_be(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("arm,seed,test_bleu,test_pairs\nbase,1,30,100\nx,1,32,100\n")
+    assert "All arms: seed 1; tested on 100 sentences." in make_report(results_of_csv(file)).rows.sentences
 
 
 def test_where_every_run_diverged_there_is_still_a_table(runs_dir: Path, make_run: Make) -> None:

@@ -77,7 +77,17 @@ def test_what_is_decided_is_not_looked_at_again(study: Path, make_run: Make) -> 
     for arm in ("base", "A1"):
         for seed in (4, 5):
             make_run(arm, seed, ppl=9.0)
-    assert differences(study)["A1"] == before["A1"]
+    after = differences(study)["A1"]
+    assert (after.star, after.tied, after.test.p) == (before["A1"].star, before["A1"].tied, before["A1"].test.p)
+
+
+def test_a_difference_is_that_of_the_means_beside_it_though_fewer_seeds_decided(study: Path, make_run: Make) -> None:
+    for arm in ARMS:
+        for seed, loss in enumerate(losses(arm)[: 5 if arm == "base" else 3], start=1):
+            make_run(arm, seed, ppl=float(np.exp(loss)))
+    found = differences(study)["A1"]
+    assert found.star
+    assert found.test.difference == pytest.approx(np.mean(losses("A1")[:3]) - np.mean(losses("base")))
 
 
 def test_arms_that_are_not_decided_are_named_and_need_a_seed_more(study: Path, make_run: Make) -> None:

@@ -185,6 +185,8 @@ def test_a_study_file_that_is_wrong_is_told_by_file_and_key(text: str, told: str
         ("source: me", r"paper\.yaml: the key 'arms' is missing"),
         ("arms: {A2: {ppl: 1}}", r"paper\.yaml: arms: the study has no arm 'A2': did you mean A1"),
         ("arms: {A1: {ppl: low}}", r"paper\.yaml: arms\.A1 must hold numbers"),
+        ("arms: {A1: {ppl: .nan}}", r"paper\.yaml: arms\.A1 must hold numbers"),
+        ("arms: {A1: {bleu: 0, ppl: -5.0}}", r"paper\.yaml: arms\.A1\.ppl: -5 has no logarithm: give the number"),
         ("arms: {A1: {1: 2.0}}", r"paper\.yaml: arms\.A1: the study has no metric 1: did you mean"),
         ("arms: {A1: {blue: 25.8}}", r"paper\.yaml: arms\.A1: the study has no metric 'blue': did you mean bleu"),
     ],

@@ -1,6 +1,6 @@
 """Test each arm of a study against its reference arm, by each metric."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from etude.report import statistics as st
@@ -44,13 +44,37 @@ def _test_metrics(
     `priors` holds by metric the prior of the variance over seeds, estimated from all arms of the study.
     """
     found, why_not = {}, _why_not(arm, base)
+    if arm.training == base.training:
+        arm, base = _at_common_seeds(arm, base)
+    fair = arm.seeds == base.seeds and not (arm.diverged or base.diverged)
     for name, metric in study.metrics.items():
         if name in arm.scores and name in base.scores:
             difference = _difference(study, metric, arm, base, priors[name])
             if why_not:
-                difference = replace(difference, test=replace(difference.test, p=None, why_not=why_not), tie=None)
+                interval = difference.test.interval if fair else None
+                test = replace(difference.test, interval=interval, p=None, why_not=why_not)
+                difference = replace(difference, test=test, tie=None)
             found[name] = difference
     return found
+
+
+def _at_common_seeds(arm: ArmResult, base: ArmResult) -> tuple[ArmResult, ArmResult]:
+    """Return two arms of the same trainings at the seeds that both have; as they are if there is none."""
+    common = {*arm.seeds} & {*base.seeds}
+    return (_at(arm, common), _at(base, common)) if common else (arm, base)
+
+
+def _at(arm: ArmResult, seeds: Collection[int]) -> ArmResult:
+    """Return an arm with the scores and sentences of some of its seeds."""
+    kept = [place for place, seed in enumerate(arm.seeds) if seed in seeds]
+    of_all = arm.sentences
+    return replace(
+        arm,
+        runs=[arm.runs[place] for place in kept],
+        scores={name: replace(one, values=[one.values[place] for place in kept]) for name, one in arm.scores.items()},
+        sentences=of_all
+        and replace(of_all, counts=replace(of_all.counts, counts=of_all.counts.counts[kept]), bleu=of_all.bleu[kept]),
+    )
 
 
 def _why_not(arm: ArmResult, base: ArmResult) -> str:
@@ -60,7 +84,8 @@ def _why_not(arm: ArmResult, base: ArmResult) -> str:
     for side in (arm, base):
         if side.diverged:
             seeds = join_words([str(run.seed) for run in side.diverged])
-            return f"seed {seeds} of {side.arm} diverged, and the others do not stand for it"
+            those = f"seed{'s' * (len(side.diverged) > 1)} {seeds} of {side.arm}"
+            return f"{those} diverged, and the others do not stand for it"
     return ""
 
 

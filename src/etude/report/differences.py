@@ -56,10 +56,17 @@ def _tests(compared: Compared) -> str:
 
 def _on_shared_trainings(compared: Compared) -> list[str]:
     """List the arms that are their reference's trainings, scored otherwise."""
-    training = {arm.arm: arm.training for arm in compared.arms}
-    shared = [arm.arm for arm in compared.arms if arm.against and arm.training == training[arm.against.reference]]
+    by_name = {arm.arm: arm for arm in compared.arms}
+    pairs = [(arm, by_name[arm.against.reference]) for arm in compared.arms if arm.against]
+    shared = [(arm, base) for arm, base in pairs if arm.training == base.training]
+    whole = [arm.arm for arm, base in shared if arm.seeds == base.seeds]
+    part = [arm.arm for arm, base in shared if arm.arm not in whole and {*arm.seeds} & {*base.seeds}]
+    same = "The same trainings as what they are held against"
     how = "tested on the differences at each seed, in which the luck of a training cancels out"
-    return [f"The same trainings as what they are held against: {', '.join(shared)}; {how}."] * bool(shared)
+    return [
+        *[f"{same}: {', '.join(whole)}; {how}."] * bool(whole),
+        *[f"{same}, and not the same seeds: {', '.join(part)}; Δ is that of the seeds in common."] * bool(part),
+    ]
 
 
 def _on_seeds_needed(compared: Compared, metric: Metric) -> list[str]:

@@ -187,7 +187,11 @@ def _on_conditions(compared: Compared, runs: Sequence[Run]) -> list[str]:
     scores = ", ".join(metric.label for metric in metrics if metric.over == "text" and metric.key.startswith("test."))
     translated = [value_at(run.result, "test.sentences") for run in runs]
     whole = [value_at(run.result, "test.pairs") or one for run, one in zip(runs, translated, strict=True)]
-    part = "" if whole == translated or not scores else f", {scores} on the first {format_range(translated)} of them"
+    part = (
+        ""
+        if whole == translated or None in translated or not scores
+        else f", {scores} on the first {format_range(translated)} of them"
+    )
     steps = [int(steps) for run in runs if (steps := run.score("steps")) is not None]
     conditions = (
         *[", ".join(f"{key}={value}" for key, value in compared.setting.items())][: len(compared.setting)],

@@ -14,6 +14,7 @@ from etude.study.metrics import Metric
 from etude.study.study import value_at
 from etude.tasks.bleu import options_of
 
+_LARGEST = 1e150  # whose square is a float
 _AGREEMENT = 0.01  # BLEU points; scoring the same translations again gives the same, unless the versions differ
 
 
@@ -106,7 +107,7 @@ def _why_not(run: Run, base: TestSet, metric: Metric) -> str:
     score = run.score(metric.key)
     if score is None:
         return f"{metric.label} was not measured"
-    if not math.isfinite(score):
+    if not math.isfinite(score) or (abs(score) > _LARGEST and not metric.is_log):
         return f"its {metric.label} is {score:g}"
     if metric.is_log and score <= 0:
         return f"its {metric.label} is {score:g}, which has no logarithm"

@@ -26,6 +26,8 @@ def test_until_decided(
 ) -> dict[str, Against]:
     """Correct the tests of the arms for the looks at them; of the metric that decides, the look that decided counts.
 
+    The difference and its interval are those of all seeds, as the means beside them.
+
     Args:
         study: a study with `until_decided`.
         runs: all runs.
@@ -56,8 +58,10 @@ def test_until_decided(
             name: _corrected(one, stars[look], ties[look]) if look >= 0 else replace(one, holm=None, tie=None)
             for name, one in against.differences.items()
         }
-        if arm in decided:
-            corrected[lead] = decided[arm]
+        if arm in decided and lead in against.differences:
+            shown, look_at = against.differences[lead], decided[arm]
+            test = replace(shown.test, p=look_at.test.p, why_not=look_at.test.why_not)
+            corrected[lead] = replace(shown, test=test, holm=look_at.holm, tie=look_at.tie)
         return replace(against, differences=corrected)
 
     return {arm: correct(arm, against) for arm, against in tests.items()}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import count, islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -205,7 +206,12 @@ def _read(folder: Path, changed: tuple[int, ...], _parts: tuple[Path, ...]) -> S
         baseline=baseline,
         arms=arms,
         columns=columns,
-        paper=_paper(folder / "paper.yaml", arms, numbers | {f"{name}_sd" for name in numbers} | {"params_M"}),
+        paper=_paper(
+            folder / "paper.yaml",
+            arms,
+            numbers | {f"{name}_sd" for name in numbers} | {"params_M"},
+            {name for name, metric in (default_metrics(None) | metrics).items() if metric.is_log},
+        ),
         against=against | read_against(file, content.get("against"), arms, baseline),
         seeds=read_seeds(file, content.get("seeds")),
         criteria=read_criteria(file, content.get("agreement")),
@@ -271,7 +277,7 @@ def _check_deviations(file: Path, study: Study) -> None:
             )
 
 
-def _paper(file: Path, arms: dict[str, list[str]], numbers_of: set[str]) -> Paper:
+def _paper(file: Path, arms: dict[str, list[str]], numbers_of: set[str], logarithmic: set[str]) -> Paper:
     if not file.is_file():
         return Paper()
     content = read_yaml(file)
@@ -284,11 +290,18 @@ def _paper(file: Path, arms: dict[str, list[str]], numbers_of: set[str]) -> Pape
     for arm, row in printed.items():
         if arm not in arms:
             raise UserError(f"{file}: arms: the study has no arm {arm!r}: {did_you_mean(str(arm), arms)}")
-        if not isinstance(row, dict) or not all(v is None or type(v) in (int, float) for v in row.values()):
+        if not isinstance(row, dict) or not all(
+            v is None or (type(v) in (int, float) and isfinite(v)) for v in row.values()
+        ):
             raise UserError(f"{file}: arms.{arm} must hold numbers (ppl, bleu, params_M), null where none is printed")
         if unknown := next((key for key in row if key not in numbers_of), None):
             raise UserError(
                 f"{file}: arms.{arm}: the study has no metric {unknown!r}: {did_you_mean(str(unknown), numbers_of)}"
+            )
+        if wrong := next((key for key, v in row.items() if key in logarithmic and v is not None and v <= 0), None):
+            raise UserError(
+                f"{file}: arms.{arm}.{wrong}: {row[wrong]:g} has no logarithm: give the number that the paper prints, "
+                "or null"
             )
         numbers[arm] = row
     proportions = content.get("proportions") or {}

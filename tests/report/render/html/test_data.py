@@ -38,6 +38,16 @@ def test_the_page_opens_on_the_metric_with_which_the_study_begins(fabricate: Fab
         assert [[*choosers[name]["y"][1]] for name in ("forest", "cost")] == [metrics, metrics]
 
 
+def test_the_variances_are_told_as_those_of_the_metric_whose_sentences_are_resampled(fabricate: Fabricate) -> None:
+    compared = fabricate(2, 3, 20)
+    assert compared.study.headline.name == "ppl"
+    assert compared.baseline.variances
+    told = data(compared)["arms"][0]["facts"]["variance of BLEU, seeds / test sets"]
+    assert told == " / ".join(
+        f"{one:.2f}" for one in (compared.baseline.variances.seeds, compared.baseline.variances.test_set)
+    )
+
+
 def again(compared: Compared) -> Compared:
     """The same runs as they lie there now."""
     return compare(compared.study, Selection([run for arm in compared.arms for run in arm.runs], [], []))

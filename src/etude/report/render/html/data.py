@@ -119,7 +119,8 @@ def _facts(compared: Compared, arm: ArmResult) -> dict[str, str]:
     spread = arm.variances
     both = (spread.seeds, spread.test_set) if spread else (None, None)
     told = " / ".join(format_known(one, 2) for one in both) if spread else UNKNOWN
-    facts[f"variance of {headline.label}, seeds / test sets"] = told
+    resampled = next((metric for metric in compared.study.metrics.values() if metric.sentences), headline)
+    facts[f"variance of {resampled.label}, seeds / test sets"] = told
     facts["run"] = "\n".join(str(run.run_dir.path) for run in arm.runs)
     return facts
 
