@@ -213,6 +213,7 @@ def test_a_csv_of_any_trainer_gets_table_statistics_latex_and_page(
         ("loss,accuracy", ["2.01,0.5", "2.02,0.6", "1.91,0.7", "1.92,0.75"]),  # a group's name, and a score
         ("train/loss,accuracy", ["0.31,0.5", "0.32,0.6", "0.29,0.7", "0.28,0.75"]),
         ("precision,accuracy", ["0.91,0.5", "0.92,0.6", "0.93,0.7", "0.94,0.75"]),  # a key's name
+        ("precision,accuracy", ["0.91,0.5", "0.92,0.6", "0.93,0.7", "0.93,0.75"]),
         ("optimizer,accuracy", ["adam,0.5", "adam,0.6", "adamw,0.7", "adamw,0.75"]),  # what the arms change
         ("diverged,accuracy", ["False,0.5", "False,0.6", "False,0.7", "False,0.75"]),
         ("averaging,accuracy", ["True,0.5", "True,0.6", "ema,0.7", "ema,0.75"]),  # a section's name
@@ -228,6 +229,33 @@ def test_columns_of_another_trainer_leave_all_runs_in_one_table(header: str, cel
     assert {arm.arm: arm.means["accuracy"].value for arm in found.compare().arms} == pytest.approx(
         {"base": 0.55, "a": 0.725}
     )
+
+
+def test_a_number_of_which_all_arms_have_each_is_a_setting_though_each_has_one_seed(foreign: Path) -> None:
+    foreign.write_text("arm,seed,model.heads,loss\nbase,1,4,1.0\nbase,1,8,2.0\na,1,4,3.0\na,1,8,4.0\n")
+    loss = Metric("loss", "loss", "loss", better="lower")
+    found = results_of_csv(foreign, where={"model.heads": "8"}, metrics=[loss])
+    assert [(run.arm, run.score("loss")) for run in found.runs] == [("base", 2.0), ("a", 4.0)]
+
+
+@pytest.mark.parametrize("column", ["val/loss", "test.loss", "eval/mean.loss"])
+def test_a_column_is_named_as_it_stands_in_the_file(column: str, foreign: Path) -> None:
+    foreign.write_text(f"arm,seed,{column}\nbase,1,2.0\na,1,3.0\n")
+    report_command(["--from", "theirs.csv", "--metric", f"{column}:lower", "--markdown", "t.md"])
+    assert f"| arm | {column} |" in Path("t.md").read_text()
+    assert "| a | 3.000 |" in Path("t.md").read_text()
+
+
+def test_a_quotient_of_two_columns_is_a_metric_where_no_column_has_its_name(foreign: Path) -> None:
+    foreign.write_text("arm,seed,steps,seconds\nbase,1,10,5\na,1,9,3\n")
+    report_command(["--from", "theirs.csv", "--metric", "steps/seconds:higher", "--markdown", "t.md"])
+    assert "| a | 3.000 |" in Path("t.md").read_text()
+
+
+def test_runs_of_another_trainer_are_not_said_to_lack_what_a_sweep_would_score(foreign: Path) -> None:
+    foreign.write_text("arm,seed,bleu\nbase,1,30.1\na,1,31.1\n")
+    report_command(["--from", "theirs.csv", "--metric", "bleu:higher", "--markdown", "t.md"])
+    assert "same sweep" not in Path("t.md").read_text()
 
 
 def test_what_differs_within_an_arm_of_another_trainer_is_another_setting(foreign: Path) -> None:

@@ -137,7 +137,15 @@ def test_a_csv_and_a_sweep_file_are_asked_as_a_study_is(tmp_path: Path) -> None:
     other.write_text("arm,seed,test_perplexity\na,1,9.0\nb,1,8.0\n")
     assert [*etude.results(str(other)).arm] == ["a", "b"]
     assert etude.compare(str(other), "b").compared.baseline.arm == "b"
-    sweep = tmp_path / "mine.yaml"
+    other.write_text("arm,seed,loss\na,1,9.0\nb,1,8.0\n")
+    compared = etude.compare(str(other), metrics=["loss:lower"]).compared
+    assert {arm.arm: arm.means["loss"].value for arm in compared.arms} == {"a": 9.0, "b": 8.0}
+    assert [*etude.results(str(other), metrics=["loss:lower"]).loss] == [9.0, 8.0]
+    with pytest.raises(UserError, match="metrics: loss: say the column and what is better"):
+        etude.results(str(other), metrics=["loss"])
+    with pytest.raises(UserError, match="they are columns of a CSV"):
+        etude.compare("table3", metrics=["loss:lower"])
+    sweep = tmp_path / "it's mine.yaml"
     sweep.write_text("method: grid\nparameters:\n  seed: {values: [1, 2]}\n")
-    with pytest.raises(UserError, match="no run of this sweep is finished"):
+    with pytest.raises(UserError, match=r"no run of this sweep is finished.*etude sweep '.*/it'\"'\"'s mine\.yaml'"):
         etude.results(str(sweep), tmp_path)

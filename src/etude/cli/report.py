@@ -33,7 +33,7 @@ from etude.report.searched import Searched, read_search
 from etude.search import sweep_file
 from etude.store.metrics_file import to_number
 from etude.store.records import studies_in
-from etude.study.metrics import Metric
+from etude.study.metrics import Metric, typed_metric
 from etude.study.study import load_study, no_such_study, study_names
 from etude.terminal import PIPE_WIDTH, console
 
@@ -258,15 +258,7 @@ def _ladder(args: Arguments) -> "Ladder":
 
 
 def _metrics(args: Arguments) -> list[Metric]:
-    return [_metric(word) for word in args.options.get("--metric", "").split(",") if word]
-
-
-def _metric(word: str) -> Metric:
-    """Read a metric as it is typed: `test_loss:lower:log`."""
-    name, better, scale = [*word.split(":"), "", ""][:3]
-    if not name or better not in ("lower", "higher") or scale not in ("", "log") or word.count(":") > 2:
-        raise UserError(f"--metric {word}: say the column and what is better: {name or 'loss'}:lower, or :lower:log")
-    return Metric(name, name, name, better, scale or "linear", digits=3)
+    return [typed_metric(word) for word in args.options.get("--metric", "").split(",") if word]
 
 
 def names_sweep(name: str) -> bool:

@@ -270,6 +270,7 @@ def results_of_csv(
     file, notes = Path(file), []
     name = study or frame.study_in(file) or file.stem
     known = load_study(name) if name in study_names() else None
+    metrics = frame.as_columns(file, metrics)
     if metrics and known:
         known = replace(known, metrics={metric.name: metric for metric in metrics})
     by_name = {metric.name: metric for metric in metrics} or (known.metrics if known else default_metrics(None))

@@ -182,9 +182,10 @@ def _not_compared(reasons: Mapping[str, Sequence[str]]) -> list[str]:
 
 def _not_measured(study: Study, arms: Sequence[ArmResult]) -> list[str]:
     """Say how to score finished runs that lack a metric, if there are any."""
-    names = [metric.column for metric in study.metrics.values()]
+    names = [metric.column for metric in study.metrics.values() if metric.key == f"test.{metric.column}"]
     parts = [name for name in names if find_file("conf", f"metrics/{name}.yaml").is_file()]
-    if all(run.score(f"test.{name}") is not None for arm in arms for run in arm.runs for name in parts):
+    ours = [run for arm in arms for run in arm.runs if run.code]  # of another trainer, none is known
+    if all(run.score(f"test.{name}") is not None for run in ours for name in parts):
         return []
     return [
         f"The same sweep with metrics=[{','.join(parts)}] scores finished runs by what they lack, without training."

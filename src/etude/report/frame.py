@@ -25,6 +25,7 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,14 +147,14 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     Args:
         file: the CSV.
         name: the name of the study.
-        metrics: the metrics; the column of one is its key, with _ in place of dots.
+        metrics: the metrics; the column of one is its key, as it is or with _ in place of dots.
 
     Raises:
         UserError: a column is missing, or a cell is not what its column needs; the sentence names file and line.
     """
-    header, rows = read_cells(file)
     numbers, texts = _result_columns(metrics)
     columns = {key.replace(".", "_"): metric for metric in metrics.values() for key in metric.parts}
+    header, rows = _respelt(*read_cells(file), columns)
     single = {key: value for key, value in read_yaml(find_file("conf", "train.yaml")).items() if key not in _OF_THE_RUN}
     others = [column for column in header if column not in numbers | texts]
     foreign = "results_version" not in header
@@ -164,7 +165,8 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     if not columns.keys() & set(header):
         raise UserError(
             f"{file}, line 1: there is no column of a metric; there should be one of {', '.join(columns)}: "
-            "--metric NAME:lower or NAME:higher takes another, NAME:lower:log compares logarithms"
+            "--metric NAME:lower or NAME:higher (in Python, metrics=['NAME:lower']) takes another, NAME:lower:log "
+            "compares logarithms"
         )
     within = _differing([row for _, row in rows], settings) if foreign else []
     runs = []
@@ -199,21 +201,52 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     return runs
 
 
-def _settings(rows: Sequence[Mapping[str, str]], columns: Collection[str], single: Collection[str]) -> list[str]:
+def as_columns(file: Path, metrics: Iterable[Metric]) -> list[Metric]:
+    """Return the metrics; one whose key is the name of a column, such as val/loss, is that column and no quotient.
+
+    Raises:
+        UserError: as in `read_cells`.
+    """
+    header = read_cells(file)[0]
+    return [replace(one, key=_spell(one.key)) if one.key in header else one for one in metrics]
+
+
+def _spell(column: str) -> str:
+    return re.sub("[./]", "_", column)
+
+
+def _respelt(
+    header: Sequence[str], rows: Sequence[tuple[int, dict[str, str]]], wanted: Collection[str]
+) -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """Return a CSV in which the wanted columns that have dots or slashes in their names have _ in their place."""
+    names = [_spell(one) if _spell(one) in wanted and _spell(one) not in header else one for one in header]
+    return names, [(line, dict(zip(names, row.values(), strict=True))) for line, row in rows]
+
+
+def _settings(rows: Sequence[Mapping[str, str]], columns: Collection[str], single: Mapping[str, Any]) -> list[str]:
     """Return the columns that are named as config is, and do not look measured."""
     groups = {entry.name for folder in folders_of("conf") if folder.is_dir() for entry in folder.iterdir()}
+    words = groups | {key for key, value in single.items() if isinstance(value, str)}
     named = [column for column in columns if re.split(r"[./]", column)[0] in groups | {*single} - _OF_THE_RUN]
-    return [column for column in named if not _is_measured(rows, column)]
+    return [column for column in named if not _is_measured(rows, column, is_word=column in words)]
 
 
-def _is_measured(rows: Sequence[Mapping[str, str]], column: str) -> bool:
-    """Return whether a column holds a number in each row, and in each run of an arm another."""
+def _is_measured(rows: Sequence[Mapping[str, str]], column: str, is_word: bool) -> bool:
+    """Return whether a column holds a number in each row, and in each run of an arm another; or, for a word, 0.51.
+
+    Where the numbers of all arms are the same, as with model.heads 4 and 8 for each, they were chosen.
+    """
     cells: dict[str, list[str]] = {}
     for row in rows:
         cells.setdefault(row["arm"], []).append(row[column])
-    numbers = all(isinstance(_value(text), int | float) for texts in cells.values() for text in texts)
+    values = [_value(text) for texts in cells.values() for text in texts]
+    if is_word and any(isinstance(value, float) for value in values):
+        return True
     several = [texts for texts in cells.values() if len(texts) > 1]
-    return numbers and bool(several) and all(len({*texts}) == len(texts) for texts in several)
+    if not several or not all(isinstance(value, int | float) for value in values):
+        return False
+    chosen = len(cells) > 1 and len({frozenset(texts) for texts in cells.values()}) == 1
+    return not chosen and all(len({*texts}) == len(texts) for texts in several)
 
 
 def _differing(rows: Sequence[Mapping[str, str]], columns: Iterable[str]) -> list[str]:

@@ -148,7 +148,7 @@ def ladder_of_csv(
         UserError: the file is not valid, or its runs make no ladder.
     """
     file = Path(file)
-    metric = [*metrics, DEFAULT["ppl"]][0]
+    metric = [*frame.as_columns(file, metrics), DEFAULT["ppl"]][0]
     runs = frame.read_csv(file, file.stem, {metric.name: metric})
     cells = [row for _, row in frame.read_cells(file)[1]]
     for run in runs:

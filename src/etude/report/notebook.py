@@ -1,18 +1,26 @@
 """What is asked of a study in a notebook: `etude.results` and `etude.compare`."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etude import report
 from etude.config.quoting import quote
+from etude.errors import UserError
 from etude.search.sweep_file import names_file, runs_of
+from etude.study.metrics import typed_metric
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] | None = None) -> "DataFrame":
+def results(
+    study: str,
+    runs_dir: str | Path = "runs",
+    where: Mapping[str, str] | None = None,
+    metrics: Sequence[str] = (),
+) -> "DataFrame":
     """Return a pandas DataFrame with a row for each finished run of a study, ordered by arm and seed.
 
     Its columns stand in `etude.report.frame`; `attrs["notes"]` says which runs were left out, and why.
@@ -22,35 +30,51 @@ def results(study: str, runs_dir: str | Path = "runs", where: Mapping[str, str] 
             "sweeps/mine.yaml"; or a CSV of any trainer's runs, "runs.csv", with the columns arm, seed and a metric.
         runs_dir: the folder with the runs; a CSV needs none.
         where: which setting to select if there are several, such as {"scale": "pocket"}.
+        metrics: columns of a CSV to compare, and which way they are better: ["test_loss:lower:log", "accuracy:higher"].
 
     Raises:
         UserError: there is no such study or file, or no finished run of it matches `where`.
     """
-    found = _find(study, runs_dir, where)
+    found = _find(study, runs_dir, where, metrics=metrics)
     rows = found.frame()
     rows.attrs["notes"] = found.notes
     return rows
 
 
 def compare(
-    study: str, baseline: str = "", *, runs_dir: str | Path = "runs", where: Mapping[str, str] | None = None
+    study: str,
+    baseline: str = "",
+    *,
+    runs_dir: str | Path = "runs",
+    where: Mapping[str, str] | None = None,
+    metrics: Sequence[str] = (),
 ) -> report.Report:
     """Compare the arms of a study: a table that shows itself, in a terminal or a notebook.
 
     Args:
-        study, runs_dir, where: as for `etude.results`.
+        study, runs_dir, where, metrics: as for `etude.results`.
         baseline: the arm that the others are compared with; by default, those that the study says.
 
     Raises:
         UserError: there is no such study or arm, or no finished run matches `where`.
     """
-    return report.make_report(_find(study, runs_dir, where, baseline), baseline)
+    return report.make_report(_find(study, runs_dir, where, baseline, metrics), baseline)
 
 
-def _find(study: str, runs_dir: str | Path, where: Mapping[str, str] | None, baseline: str = "") -> report.Results:
+def _find(
+    study: str,
+    runs_dir: str | Path,
+    where: Mapping[str, str] | None,
+    baseline: str = "",
+    metrics: Sequence[str] = (),
+) -> report.Results:
     if Path(study).suffix == ".csv":
-        return report.results_of_csv(study, "", where, baseline)
+        return report.results_of_csv(study, "", where, baseline, [typed_metric(word, "metrics: ") for word in metrics])
+    if metrics:
+        raise UserError(
+            f"metrics={[*metrics]}: they are columns of a CSV, and those of {study} are its own: leave it out"
+        )
     if names_file(study):
         planned = runs_of(study, [f"runs_dir={quote(str(runs_dir))}", *(f"{k}={v}" for k, v in (where or {}).items())])
-        return report.results_of_sweep(study, (run for _, run in planned))
+        return report.results_of_sweep(shlex.quote(study), (run for _, run in planned))
     return report.results(study, runs_dir, where)

@@ -90,6 +90,18 @@ def rises(name: str) -> bool:
     return any(metric.column == word and metric.better == "higher" for metric in _KNOWN.values())
 
 
+def typed_metric(word: str, option: str = "--metric ") -> Metric:
+    """Read a metric as it is typed: `test_loss:lower:log`; `option` is where.
+
+    Raises:
+        UserError: it is no metric.
+    """
+    name, better, scale = [*word.split(":"), "", ""][:3]
+    if not name or better not in ("lower", "higher") or scale not in ("", "log") or word.count(":") > 2:
+        raise UserError(f"{option}{word}: say the column and what is better: {name or 'loss'}:lower, or :lower:log")
+    return Metric(name, name, name, better, scale or "linear", digits=3)
+
+
 _CHOICES = {
     "better": ("lower", "higher"),
     "scale": ("linear", "log"),
