@@ -123,6 +123,15 @@ def test_a_picture_shows_what_the_terminal_would(
     assert capsys.readouterr().out == ""
 
 
+def test_a_picture_is_as_wide_as_its_numbers_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.csv").write_text(f"arm,seed,loss\nbase,1,2.625\n{'x' * 130},1,3.188\n")
+    report(["--from", "t.csv", "--metric", "loss:lower", "--svg", "t.svg"])
+    shown = "".join(ElementTree.fromstring(Path("t.svg").read_text()).itertext())
+    assert "2.625" in shown
+    assert "3.188" in shown
+
+
 def test_a_page_says_what_was_typed_to_make_it(make_run: Make, tmp_path: Path) -> None:
     make_run("base", ppl=2.0)
     make_run("A1", ppl=3.0)

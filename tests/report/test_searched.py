@@ -1,6 +1,7 @@
 """What a report says of a search, made with simulated training."""
 
 import shlex
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -117,7 +118,19 @@ def test_a_trial_of_several_seeds_is_their_mean_and_tells_how_optimistic_the_bes
 def test_without_other_seeds_it_says_what_would_tell_them(tmp_path: Path) -> None:
     found = made(tmp_path)
     assert "etude sweep FILE confirm=3" in said(table(found))
-    assert "a seed has a standard deviation of 0.25)" in said(table(found, spread=(0.25, 8)))
+    best = found.judged[0]
+    confirmed = replace(found, confirmed={"baseline": [9.0, 9.5], str(best.number): [1.0, 1.5]})
+    assert "a seed has a standard deviation of 0.35)" in said(table(confirmed))
+    assert "confirm=3" not in said(table(confirmed))
+
+
+def test_what_still_runs_has_not_lost_against_the_best(tmp_path: Path) -> None:
+    found = made(tmp_path, **PROMOTED)
+    begun = [
+        replace(t, recorded=replace(t.recorded, end=None, curve={})) if t not in found.judged else t for t in found.own
+    ]
+    assert found.selection.worse == len(found.own) - len(found.judged) > 0
+    assert replace(found, trials=begun).selection.worse == 0
 
 
 def test_each_rung_is_correlated_with_the_end_among_those_that_came_there(tmp_path: Path) -> None:
@@ -188,6 +201,15 @@ def test_the_command_finds_the_journal_of_a_file_by_its_name(
     assert by_file.splitlines()[2:8] == capsys.readouterr().out.splitlines()[2:8]
     report(["first.yaml", "--markdown", "t.md", "--latex", "t.tex", "--svg", "t.svg"])
     assert all((tmp_path / f"t.{ending}").stat().st_size > 500 for ending in ("md", "tex", "svg"))
+    of_journal = read_search
+
+    def confirmed(*words: Any) -> Searched:
+        found = of_journal(*words)
+        return replace(found, confirmed={"baseline": [9.0, 9.5], str(found.judged[0].number): [1.0, 1.5]})
+
+    monkeypatch.setattr("etude.cli.report.read_search", confirmed)
+    report(["first.yaml", "--markdown", "t.md", "--latex", "t.tex", "--svg", "t.svg"])
+    assert all("confirmed" in (tmp_path / f"t.{ending}").read_text() for ending in ("md", "tex", "svg"))
     (tmp_path / "runs" / "other").mkdir()
     (tmp_path / "runs" / "other" / "first.journal").touch()
     with pytest.raises(UserError, match="several searches are called first; name one: runs/other/first"):

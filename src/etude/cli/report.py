@@ -11,6 +11,8 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
+from rich.cells import cell_len
+
 from etude.cli.arguments import Arguments, parse
 from etude.config.quoting import quote
 from etude.errors import UserError
@@ -292,9 +294,7 @@ def _report_sweep(
 
         write_or_print_page(page, search_page(found, rows, _command(words, page), confirmed))
     if files or not page:
-        _show(rows, files, draw)
-    for table in confirmed * (not (files or page)):
-        _show(table, files, draw)
+        _show(rows, files, draw, confirmed)
 
 
 def find_search(args: Arguments) -> Searched | None:
@@ -325,12 +325,15 @@ def sweep_words(args: Arguments) -> list[str]:
     return [*args.words[1:], *folder]
 
 
-def _show(rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]]) -> None:
-    """Write the table to each file in the format of its option; without files, print it."""
+def _show(
+    rows: Rows, files: Mapping[str, str], draw: Mapping[str, Callable[[Rows], str]], further: Sequence[Rows] = ()
+) -> None:
+    """Write the table, and further ones below it, to each file in the format of its option; or print them."""
+    tables = [rows, *further]
     for option, file in files.items():
-        write_or_print(file, draw[option](rows))
-    if not files:
-        console().print(RenderedTable(rows), crop=False)
+        write_or_print(file, _picture(*tables) if option == "--svg" else "\n".join(map(draw[option], tables)))
+    for table in tables * (not files):
+        console().print(RenderedTable(table), crop=False)
 
 
 def _drawings(options: Mapping[str, str]) -> dict[str, Callable[[Rows], str]]:
@@ -379,12 +382,15 @@ def _serve(args: Arguments, files: Mapping[str, str]) -> None:
         serve(lambda: study_page(args.study, runs_dir, where, baseline), runs_dir / args.study, int(port or 0))
 
 
-def _picture(rows: Rows) -> str:
-    """Render as SVG what a terminal would show."""
-    width = max([PIPE_WIDTH, *(len(note.text) for note in rows.notes if note.is_command)])
-    recording = console(record=True, width=width, file=StringIO())
-    recording.print(RenderedTable(rows))
-    return WEB_FONT.sub("", recording.export_svg(title=f"etude report {rows.name}"))
+def _picture(*tables: Rows) -> str:
+    """Render as SVG what a terminal would show that has room for the longest line."""
+    width = PIPE_WIDTH
+    for _ in range(2):  # to find the longest line, and to draw
+        recording = console(record=True, width=width, file=(shown := StringIO()))
+        for rows in tables:
+            recording.print(RenderedTable(rows), crop=False)
+        width = max([width, *map(cell_len, shown.getvalue().splitlines())])
+    return WEB_FONT.sub("", recording.export_svg(title=f"etude report {tables[0].name}"))
 
 
 _DRAWINGS: dict[str, Callable[[Rows], str]] = {"--markdown": markdown, "--latex": latex, "--svg": _picture}

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from etude.errors import UserError
-from etude.report.confirmation import on_optimism
+from etude.report.confirmation import on_optimism, spread_of
 from etude.report.notes import Note
 from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.search import on_expected_best, on_the_test_set
@@ -19,13 +19,11 @@ _REFUSALS = 3  # sentences on refused trials, at most
 _WORDS = {State.RUNNING: "unfinished", State.FAILED: "refused"}  # what is "running" may have been killed, too
 
 
-def table(found: Searched, spread: tuple[float, float] | None = None) -> Rows:
+def table(found: Searched) -> Rows:
     """Make the table of a search: a row for each trial, the best first.
 
-    Args:
-        found: what the search has found.
-        spread: the standard deviation of a seed and its degrees of freedom, as a confirmation has shown it; by default
-            that between the seeds of trials, if they have several.
+    How much luck is in the best one's score is told by the spread between the seeds of trials, if they have several, or
+    else of the confirmation.
 
     Raises:
         UserError: it has no trial yet.
@@ -42,7 +40,7 @@ def table(found: Searched, spread: tuple[float, float] | None = None) -> Rows:
         found.recorded.name,
         columns,
         [_row(found, trial, all_finished) for trial in found.ranked],
-        _notes(found, spread),
+        _notes(found),
         found.left_out,
     )
 
@@ -72,7 +70,7 @@ def _state(trial: Tried) -> str:
     return _WORDS.get(trial.state, str(trial.state))
 
 
-def _notes(found: Searched, spread: tuple[float, float] | None) -> list[Note]:
+def _notes(found: Searched) -> list[Note]:
     results = [result for trial in found.trials for result in trial.results]
     marks = [Note(text, mark) for mark, text in explain_marks(results).items()]
     first = [f"Of the search {found.typed}: {_on_states(found)}", *_on_refused(found), *notes_on_libraries(results)]
@@ -81,7 +79,9 @@ def _notes(found: Searched, spread: tuple[float, float] | None) -> list[Note]:
     if found.judged:
         best = found.judged[0]
         notes += [Note(_on_first(found)), Note(found.command(best), is_command=True)]
-        selection = replace(found.selection, spread=spread or found.selection.spread)
+        confirmed, baseline = found.confirmation
+        spread = spread_of([*confirmed, *([baseline] if baseline else [])])
+        selection = found.selection if found.selection.spread else replace(found.selection, spread=spread)
         rest = [*on_the_test_set(best.results, found.study, found.metrics[0]), on_optimism(selection), *rest]
     return [*notes, *map(Note, rest)]
 

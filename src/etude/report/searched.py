@@ -184,7 +184,7 @@ class Searched:
         scores = [trial.recorded.values[0] for trial in self.judged]
         groups = [[*trial.recorded.curve.values()] for trial in self.judged] if len(self.seeds) > 1 else []
         spread = pooled([Scores(self.name, group) for group in groups])
-        worse = len(self.own) - len(scores)
+        worse = sum(trial.state in (State.PAUSED, State.PRUNED, State.DIVERGED) for trial in self.own)
         return Selection(scores, worse, self.metrics[0], self.sign < 0, max(1, len(self.seeds)), spread)
 
     def command(self, trial: Tried) -> str:
