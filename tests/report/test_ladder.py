@@ -36,6 +36,12 @@ def rows_of(noise: float = 0.005) -> list[Row]:
     return rows
 
 
+def named(rows: list[Row]) -> list[Row]:
+    """The rows with a column that names their rungs: 1, 2, ..."""
+    sizes = sorted({float(str(row["parameters"])) for row in rows})
+    return [row | {"rung": 1 + sizes.index(float(str(row["parameters"])))} for row in rows]
+
+
 def write(rows: list[Row], file: Path) -> Path:
     with file.open("w", newline="") as out:
         writer = csv.DictWriter(out, list(rows[0]))
@@ -135,6 +141,13 @@ def test_without_a_seed_of_the_baseline_that_diverged_the_ladder_is_that_of_the_
     assert "Left out, because it diverged: base, seed 1." in sentences(found)
 
 
+def test_an_arm_whose_seeds_are_not_the_baselines_is_named(tmp_path: Path) -> None:
+    rows = [row | {"seed": int(str(row["seed"])) + 10 * (row["arm"] == "even")} for row in rows_of()]
+    assert "No seed in common with base: even." in sentences(
+        ladder_of_csv(write(rows, tmp_path / "mine.csv"), "base", [LOSS])
+    )
+
+
 def of(arm: str, rung: int) -> Callable[[Row], bool]:
     return lambda row: row["arm"] == arm and row["parameters"] == 1e6 * 2 ** (rung / 2)
 
@@ -151,6 +164,16 @@ def of(arm: str, rung: int) -> Callable[[Row], bool]:
         (lambda rows: [r | {"loss": "inf"} if of("base", 4)(r) else r for r in rows], [], "base diverged at the rung"),
         (lambda rows: [r for r in rows if r["arm"] == "base"], [], "base is the only arm"),
         (lambda rows: [r for r in rows if r["seed"] == 0], [], "no arm has two seeds"),
+        (
+            lambda rows: [r | {"loss": {"base": 3.0}.get(str(r["arm"]), 2.5)} for r in rows],
+            [],
+            "each arm differs from base by the same at all its seeds, .* give loss with more digits",
+        ),
+        (
+            lambda rows: [r | {"parameters": 4e6 / (i := int(str(r["rung"]))), "tokens": 2e7 * i} for r in named(rows)],
+            [],
+            "the rungs 1 and 2 have the same compute",
+        ),
         (lambda rows: [*rows, rows[0]], [], "base has seed 0 twice at one rung"),
         (lambda rows: [r | {"tokens": ""} if r is rows[3] else r for r in rows], [], "line 5: no tokens"),
         (

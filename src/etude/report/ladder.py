@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 
@@ -273,6 +274,12 @@ def make_ladder(
                 values[run.arm][run.seed] = _value(run, metric, source)
         made.append(Rung(math.log(fmean(map(_compute, bases))), values, sum(map(_compute, some)), named))
     made.sort(key=lambda rung: rung.x)
+    if alike := next(((one, other) for one, other in pairwise(made) if other.x - one.x < _APART), None):
+        names = join_words([rung.name or f"of {format_compute(rung.x)}" for rung in alike])
+        raise UserError(
+            f"{source}: the rungs {names} have the same compute, 6 x parameters x tokens, along which a ladder "
+            "predicts: leave one of them out"
+        )
     if target is not None and math.log(target) <= made[-1].x:
         raise UserError(
             f"{source}: the target's compute, {target:.1e}, lies within the ladder, whose largest rung has "
@@ -284,8 +291,15 @@ def make_ladder(
         name, metric, baseline, kept, made, made[-1].x + math.log(FURTHER) if target is None else math.log(target),
         [*_on_diverged(lost, baseline), *_on_unequal(by_rung.values(), baseline, kept)],
     )  # fmt: skip
+    if apart := [arm for arm, rungs in found.differences.items() if not any(rungs)]:
+        found = replace(found, notes=[*found.notes, f"No seed in common with {baseline}: {join_words(apart)}."])
     before = {arm: rungs[:-2] for arm, rungs in found.differences.items()}
     if find_noise(before) is None:
+        if any(len(rung) > 1 for rungs in before.values() for rung in rungs):
+            raise UserError(
+                f"{source}: below the two largest rungs, each arm differs from {baseline} by the same at all its "
+                f"seeds, so that nothing says how far seeds differ: give {metric.label} with more digits"
+            )
         raise UserError(
             f"{source}: no arm has two seeds in common with {baseline} below the two largest rungs, so that nothing "
             "says how far seeds differ: give the smallest rungs two or three seeds"
