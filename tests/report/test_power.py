@@ -58,6 +58,14 @@ def test_a_difference_that_the_test_set_hides_takes_no_number_of_seeds(runs_dir:
     assert "`etude sweep heads seed=1,2,3` makes some" in on_detection(study, None, 0.5, "0", None)
 
 
+def test_a_tiny_difference_is_not_laid_to_a_test_set_that_is_not_looked_at() -> None:
+    study, noise = load_study("table3"), Noise(0.01, 0.0, 6, "table3")
+    assert seeds_for(study, noise, 1e-7) is None
+    told = on_detection(study, noise, 1e-7, "0", None)
+    assert "takes more than a billion seeds an arm" in told
+    assert "test set" not in told
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -49,6 +49,19 @@ def test_what_two_studies_share_stands_once_with_the_seeds_of_both(two: Path) ->
     assert [*joined.compare().study.columns] == ["h", "positions", "steps"], "a key has one column"
 
 
+def test_a_joined_table_begins_with_the_metric_of_the_first_study(two: Path) -> None:
+    for name, metrics in (("heads", "{bleu: {}, ppl: {}}"), ("more", "{ppl: {}, chrf: {}, bleu: {label: other}}")):
+        with (two.parent / "experiments" / name / "study.yaml").open("a") as file:
+            file.write(f"metrics: {metrics}\n")
+    [joined] = together([results(name, two) for name in ("heads", "more")])
+    assert {name: metric.label for name, metric in joined.study.metrics.items()} == {
+        "bleu": "BLEU",
+        "ppl": "PPL",
+        "chrf": "chrf",
+    }
+    assert joined.study.headline.name == "bleu"
+
+
 def test_two_arms_of_one_study_stay_two_though_only_their_texts_differ(two: Path, make_run: Make) -> None:
     file = two.parent / "experiments" / "more" / "study.yaml"
     file.write_text("baseline: en\narms: {en: [], de: [], deb: [model.heads=16]}\nagainst: {deb: de}\n")

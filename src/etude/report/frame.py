@@ -141,8 +141,9 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     """Read a frame that `frame` wrote, or any CSV with the columns arm and seed and a column for a metric.
 
     Columns of étude's are what the head of this file says; of the others, those that are named like a config key or
-    group belong to the config, unless they hold a measured number, another one in each run of an arm. The rest is not
-    looked at. In a CSV of another trainer, what differs within an arm tells settings apart.
+    group belong to the config, unless they hold a measured number, another one in each run of an arm and not the same
+    in all arms. The rest is not looked at. In a CSV of another trainer, what differs within an arm tells settings
+    apart.
 
     Args:
         file: the CSV.

@@ -97,6 +97,8 @@ def on_detection(study: Study, noise: Noise | None, difference: float, hours: st
         )
     digits = 4 if metric.is_log else 2
     known = f"a seed varies by {noise.of_run:.{digits}f} ({noise.runs} runs of {noise.study})"
+    if seeds is None and not noise.of_test_sets:
+        return f"To find {what} takes more than a billion seeds an arm; {known}."
     if seeds is None:
         return f"No number of seeds finds {what}: the test set alone lets it vary by {noise.of_test_sets:.2f}; {known}."
     many = len(study.arms) - 1

@@ -55,7 +55,7 @@ def _join(parts: Sequence[Part]) -> Part:
                 papers.setdefault(name, study.paper.arms[arm])
         held = {names[arm]: names[study.reference(arm)] for arm in study.arms}
         against = {a: b for a, b in held.items() if a != b} | against
-        metrics = study.metrics | metrics
+        metrics |= {name: metric for name, metric in study.metrics.items() if name not in metrics}
         columns |= {header: key for header, key in study.columns.items() if key not in columns.values()}
         for run in _renamed(selection.runs, names):
             runs.setdefault((run.arm, run.seed), run)

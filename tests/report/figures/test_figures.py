@@ -1,6 +1,7 @@
 """What the figures draw and tell is what was compared; the page's own tests look at them in a browser."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from etude.report import figures
 from etude.report.comparison import Compared
 from etude.report.figures.cost import _front
 from etude.report.figures.figure import axis
+from etude.report.render.html.data import data
 
 Fabricate = Callable[..., Compared]
 HEADS = [
@@ -50,8 +52,19 @@ def test_the_forest_has_the_difference_and_the_interval_of_each_arm(compared: Co
 
 def test_each_arm_stands_at_its_cost_and_its_mean(compared: Compared) -> None:
     drawn = figures.cost(compared, "bleu", "parameters")
+    assert drawn
     expected = {arm.arm: [arm.costs["parameters"], arm.means["bleu"].value] for arm in compared.arms}
     assert {arm: [*at] for arm, at in points(drawn).items()} == expected
+
+
+def test_what_nobody_measured_is_not_drawn_over_what_it_cost(compared: Compared) -> None:
+    arms = [replace(arm, scores={"ppl": arm.scores["ppl"]}) for arm in compared.arms]
+    without = replace(compared, arms=arms)
+    assert figures.cost(without, "bleu", "parameters") is None
+    assert figures.cost(without, "ppl", "parameters")
+    found = data(without)["figures"]["cost"]
+    assert [*found["choosers"]["y"][1]] == ["ppl"]
+    assert {name.split()[0] for name in found["made"]} == {"ppl"}
 
 
 @given(st.dictionaries(st.text(max_size=3), st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=8))

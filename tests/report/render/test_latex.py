@@ -182,6 +182,13 @@ def test_a_study_without_letters_has_no_column_for_them() -> None:
     assert body(latex(rows))[1:] == [["arm", "ours"], ["base", "3.0"]]
 
 
+@pytest.mark.parametrize("group", ["%", "λ", "1"])
+def test_what_is_no_letter_is_not_set_as_one(group: str) -> None:
+    text = latex(Rows("50%_runs", "Mine", [Column("arm", words=True), Column("PPL")], [row(group, "a", "3.0")]))
+    assert body(text)[1:] == [["a", "3.0"]]
+    assert r"\label{tab:50-_runs}" in text
+
+
 def test_what_was_left_out_is_a_comment_and_the_notes_are_printed(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
     make_run("base", scale="small")

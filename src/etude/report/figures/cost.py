@@ -21,11 +21,13 @@ def time_unit(compared: Compared) -> tuple[str, float]:
     return next(((unit, seconds) for unit, seconds in _UNITS.items() if longest >= seconds), ("seconds", 1.0))
 
 
-def cost(compared: Compared, metric: str, of: str) -> Figure:
-    """Draw one metric over one cost of the arms, such as "flops", and their Pareto front."""
+def cost(compared: Compared, metric: str, of: str) -> Figure | None:
+    """Draw one metric over one cost of the arms, such as "flops", and their Pareto front; None if no arm has both."""
     study_metric, name, is_time = compared.study.metrics[metric], costs(compared)[of], of == "seconds"
     unit = time_unit(compared)[1] if is_time else 1.0
     arms = [arm for arm in compared.arms if arm.runs and metric in arm.scores and arm.costs.get(of) is not None]
+    if not arms:
+        return None
     price = {arm.arm: (arm.costs[of] or 0.0) / unit for arm in arms}
     quality = {arm.arm: (1 if study_metric.better == "higher" else -1) * arm.means[metric].value for arm in arms}
     front = _front(price, quality)

@@ -61,6 +61,7 @@ def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
     """
     environment, width = ("table", r"\columnwidth") if columns == 1 else ("table*", r"\textwidth")
     parts = [rows] if columns > 1 else split_by_metric(narrow(rows))  # one below the other
+    label = re.sub(r"[^\w:.+-]", "-", rows.name)  # of 50%_runs, % would begin a comment
     title = re.sub(r"^Table \d+: ", "", rows.title)  # LaTeX numbers the tables of the paper that includes it
     below = [rf"{escape_latex(note)}\par" for note in _choose(rows, notes)]
     if below:
@@ -71,7 +72,7 @@ def latex(rows: Rows, notes: Notes = "full", columns: int = 2) -> str:
         rf"\begin{{{environment}}}",
         r"\centering",
         rf"\caption{{{escape_latex(title[:1].upper() + title[1:])}}}",
-        rf"\label{{tab:{rows.name}}}",
+        rf"\label{{tab:{label}}}",
         r"\medskip",
         r"\small\setlength{\tabcolsep}{4pt}",
         *(line for part in parts for line in _tabular(part, width)),
@@ -144,7 +145,7 @@ def _body(rows: Rows, grouped: bool) -> list[str]:
 
 
 def _letter(row: Row) -> str:
-    return f"({row.group})" if len(row.group) == 1 else ""
+    return f"({row.group})" if re.fullmatch("[A-Za-z]", row.group) else ""
 
 
 def _cell(cell: Cell, column: Column) -> str:

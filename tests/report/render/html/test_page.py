@@ -460,6 +460,21 @@ def test_what_was_chosen_outlives_a_reload(tab: Any, file: Path) -> None:
     assert sorted_by(tab, 1) == "ascending"
 
 
+def test_an_arm_with_a_space_in_its_name_stays_ticked_and_no_other_does(
+    browser: Any, fabricate: Fabricate, tmp_path: Path
+) -> None:
+    compared = fabricate(3, 1, 5)
+    names = dict(zip([arm.arm for arm in compared.arms], ["base", "h=2", "h=2 w=3"], strict=True))
+    study = replace(compared.study, arms={names[arm]: words for arm, words in compared.study.arms.items()})
+    runs = [replace(run, arm=names[run.arm]) for arm in compared.arms for run in arm.runs]
+    write_page(compare(study, Selection(runs, [], [])), tmp_path / "p.html")
+    tab = browser.open((tmp_path / "p.html").as_uri())
+    tab.press("#curves-arms input[value='h=2']")
+    tab.go((tmp_path / "p.html").as_uri())
+    see(tab, "#curves")
+    assert shown(tab, "#curves") == ["base", "h=2 w=3"]
+
+
 @pytest.mark.parametrize("width", [360, 768])
 def test_a_narrow_screen_needs_no_scrolling_sideways(browser: Any, file: Path, width: int) -> None:
     tab = browser.open(file.as_uri(), width, 800)

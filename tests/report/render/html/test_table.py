@@ -1,10 +1,13 @@
 import re
+from pathlib import Path
 
 import pytest
 
+from etude.report import results_of_csv
 from etude.report.notes import Note
-from etude.report.render.html.table import notes, table
+from etude.report.render.html.table import notes, setting, table
 from etude.report.render.rows import Cell, Column, Row, Rows
+from etude.study.metrics import Metric
 
 COLUMNS = [
     Column("arm", words=True),
@@ -52,6 +55,12 @@ def rows() -> list[list[tuple[str, str | None]]]:
             [(text, (re.search(r'data-value="([^"]*)"', given) or [None, None])[1]) for _, given, text in cells]
         )
     return found
+
+
+def test_seeds_that_diverged_are_seeds_of_the_setting(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("arm,seed,loss\nbase,1,nan\nx,2,inf\n")
+    metric = Metric("loss", "loss", "loss", better="lower")
+    assert setting(results_of_csv(tmp_path / "t.csv", metrics=[metric]).compare()) == "seeds 1, 2"
 
 
 def test_numbers_sort_as_numbers() -> None:

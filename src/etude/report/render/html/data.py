@@ -72,14 +72,16 @@ def _figures(compared: Compared, analysed: dict[str, Any]) -> dict[str, Any]:
     forests = {metric.name: figures.forest(compared, metric.name) for metric in metrics}
     papers = {"nats": figures.agreement(compared)} | {name: figures.order(compared, name) for name in labels}
     named = figures.costs(compared)
+    costs = {name: {of: figures.cost(compared, name, of) for of in named} for name in labels}
+    cost_labels = {name: label for name, label in labels.items() if all(costs[name].values())}
     forest_labels = {metric.name: name_compared(metric) for metric in metrics if forests[metric.name]}
     paper_labels = {"nats": "differences in nats"} | labels
     shown = {key: what for key, (what, _) in figures.SHOWN.items()}
     found: dict[str, tuple[dict[str, Any], dict[str, Figure | None]]] = {
         "forest": ({"y": ("Show", forest_labels)}, forests),
         "cost": (
-            {"y": ("Show", labels), "x": ("over", named)},
-            {f"{name} {of}": figures.cost(compared, name, of) for name in labels for of in named},
+            {"y": ("Show", cost_labels), "x": ("over", named)},
+            {f"{name} {of}": one for name in cost_labels for of, one in costs[name].items()},
         ),
         "effects": ({}, {"": figures.effects(compared)}),
         "paper": ({"y": ("Show", {key: paper_labels[key] for key in papers if papers[key]})}, papers),

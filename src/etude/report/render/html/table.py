@@ -67,7 +67,7 @@ def _note(note: Note) -> str:
 
 def setting(compared: Compared) -> str:
     """Render the setting that all runs share, and their seeds."""
-    seeds = sorted({seed for arm in compared.arms for seed in arm.seeds})
+    seeds = sorted({run.seed for arm in compared.arms for run in (*arm.runs, *arm.diverged)})
     chosen = " ".join(f"{key}={value}" for key, value in compared.setting.items())
     told = [f"<code>{escape(chosen)}</code>"] * bool(chosen)
     return ", ".join([*told, f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"])

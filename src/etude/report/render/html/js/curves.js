@@ -17,14 +17,13 @@
     chooser("curves-y", "Show", Y, Object.keys(Y)[0], () => redraw()),
     chooser("curves-x", "over", X, "step", () => redraw()),
   ];
-  const remembered = memory.get("curves-arms")?.split(" ");
-  const picked = new Set(remembered ?? DATA.first_picked);
+  const picked = new Set(JSON.parse(memory.get("curves-picked")) ?? DATA.first_picked);
   for (const { name, state } of withCurves) {
     const box = h("input", { type: "checkbox", value: name });
     box.checked = picked.has(name);
     box.addEventListener("change", () => {
       picked[box.checked ? "add" : "delete"](name);
-      memory.set("curves-arms", [...picked].join(" "));
+      memory.set("curves-picked", JSON.stringify([...picked]));
       redraw();
     });
     document.getElementById("curves-arms").append(h("label", {}, box, swatch(name), state ? `${name} (${state})` : name));
