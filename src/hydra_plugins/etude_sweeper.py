@@ -121,6 +121,8 @@ class SweepFileSweeper(_LaunchingSweeper):
         from etude.search.sweep_file import on_rungs, sweep_runs
 
         arguments = with_params(arguments, self.params)
+        if self.confirm is not None and (type(self.confirm) is not int or self.confirm < 1):
+            raise UserError(f"confirm={self.confirm}: it must be a whole number, 1 or more")
         if self.file and (search := self._read_search(Path(self.file), arguments)):
             [searched] = self._search(search)
             return [] if self.confirm is None else [self._confirm(search, searched)]
@@ -217,13 +219,11 @@ class SweepFileSweeper(_LaunchingSweeper):
         """Train the best trials of a search, and its baseline, on fresh seeds.
 
         Raises:
-            UserError: no trial is finished, or the number of trials is not valid.
+            UserError: no trial is finished.
         """
-        from etude.errors import UserError
         from etude.search.confirm import best_trials, confirming_runs, note_confirmation
 
-        if type(self.confirm) is not int or self.confirm < 1:
-            raise UserError(f"confirm={self.confirm}: it must be a whole number, 1 or more")
+        assert self.confirm is not None
         best = best_trials(search, study.trials, self.confirm)
         done = self._launch(confirming_runs(search, best, study.trials, int(self.config.seed)), 0)
         runs_dir = Path(self.config.runs_dir).expanduser().absolute()

@@ -462,6 +462,25 @@ def test_a_suspended_job_is_waited_for_and_so_is_one_of_which_slurm_says_nothing
     assert [job.reason != "" for job in wait_for(submitted)] == [True]
 
 
+def test_a_job_that_no_answer_of_slurm_has_shown_yet_has_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be submitted long after the launcher began, and seconds before squeue is asked again."""
+    now, there = 1000.0, {"1"}
+    monkeypatch.setattr(etude.launch.slurm_queue.time, "monotonic", lambda: now)
+    monkeypatch.setattr(etude.launch.slurm_queue, "queued_jobs", lambda: there)
+    queue = Queue()
+    now = 1100.0
+    assert not queue.has_left("1")
+    now = 1101.0
+    assert not queue.has_left("2"), "it was submitted since squeue answered"
+    now, there = 1125.0, {"1", "2"}
+    assert not queue.has_left("2")
+    now, there = 1180.0, {"1"}
+    assert not queue.has_left("2")
+    now = 1201.0
+    assert queue.has_left("2"), "it has been gone for a minute"
+    assert not queue.has_left("1")
+
+
 def test_a_job_trains_what_it_was_submitted_for_whatever_is_frozen_later(
     make_run: Make, programs: Programs, finish: str, where: Where, slurm: Path, soon: Soon
 ) -> None:

@@ -352,6 +352,23 @@ def test_in_the_same_hours_one_arm_may_have_more_trials_than_another(
     assert notes[1].startswith("With twice the 4 to 6 trials the order of the arms by validation loss would stay")
 
 
+def test_while_an_earlier_draw_has_no_result_the_losses_of_an_arm_are_not_told(
+    runs_dir: Path, tried: Make, draws: list[float]
+) -> None:
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    content = yaml.safe_load(file.read_text())
+    file.write_text(yaml.safe_dump(content | {"tune": content["tune"] | {"hours": 1}}))
+    for place, rate in enumerate(draws):
+        tried("base", 101, rate, valid=3.0)
+        if place != 1:
+            tried("A1", 101, rate, valid=4.0)
+    for arm in ("base", "A1"):
+        tried(arm, 11, 1.0)
+    readings = report("heads", runs_dir, {}).compared.readings
+    assert readings.trials == {"base": 4, "A1": 3}
+    assert [*readings.losses] == ["base"]
+
+
 def test_a_trial_that_paused_was_tried_and_counts_as_the_worst(runs_dir: Path, tried: Make, draws: list[float]) -> None:
     for arm in ("base", "A1"):
         for rate in draws:

@@ -30,11 +30,14 @@ class Queue:
     """Tells which jobs have left the queue, without asking SLURM too often."""
 
     def __init__(self) -> None:
-        self._began = self._asked = self._answered = time.monotonic()
+        self._asked = self._answered = time.monotonic()
         self._seen: dict[str, float] = {}
 
     def has_left(self, job_id: str) -> bool:
-        """Return whether a job has been out of the queue for a minute; while squeue does not answer, it has not."""
+        """Return whether a job has been out of the queue for a minute, counted from the first time that this is asked.
+
+        While squeue does not answer, it has not.
+        """
         if time.monotonic() > self._asked + _POLL_INTERVAL:
             self._asked = time.monotonic()
             try:
@@ -44,4 +47,4 @@ class Queue:
             if there is not None:
                 self._answered = self._asked
                 self._seen |= dict.fromkeys(there, self._asked)
-        return self._answered > self._seen.get(job_id, self._began) + _PATIENCE
+        return self._answered > self._seen.setdefault(job_id, time.monotonic()) + _PATIENCE

@@ -70,8 +70,9 @@ def separate_trials(
             listed = {_place(draws, values): mean_loss(of, study.pilots) for values, of in seeds.items()}
             places = {_place(draws, tuned_values(study, run)) for run in given_up if run.arm == arm}
             counts[arm] += len(places - {None, *listed})
-            if counts[arm] == len(draws) or "hours" in study.draws:
-                losses[arm] = [listed.get(place, inf) for place in range(counts[arm])]
+            known = {*listed, *places} - {None}
+            if known == {*range(len(known) if "hours" in study.draws else len(draws))}:
+                losses[arm] = [listed.get(place, inf) for place in range(len(known))]
     return Readings(of_all, best, values, counts, pilots, notes, losses)
 
 
