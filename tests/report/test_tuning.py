@@ -302,14 +302,18 @@ def test_perplexities_over_other_subwords_choose_no_value(runs_dir: Path, tried:
     assert any(note.startswith("Not tuned: A1: with other values of budget.lr_factor") for note in compared.left_out)
 
 
-@pytest.fixture
-def draws(runs_dir: Path, tried: Make, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """What the study `heads` draws: four rates, the same for all arms."""
+def draw(runs_dir: Path, **options: float) -> list[float]:
+    """Have the study `heads` draw its rate, the same for all arms; return what it draws."""
     study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    drawn = {"budget.lr_factor": {"distribution": "log_uniform_values", "min": 0.25, "max": 4.0}, "trials": 4}
-    content = yaml.safe_load(study.read_text()) | {"tune": drawn}
-    study.write_text(yaml.safe_dump(content))
+    drawn = {"budget.lr_factor": {"distribution": "log_uniform_values", "min": 0.25, "max": 4.0}} | options
+    study.write_text(yaml.safe_dump(yaml.safe_load(study.read_text()) | {"tune": drawn}))
     return [one for (one,) in combinations(load_study("heads"))]
+
+
+@pytest.fixture
+def draws(runs_dir: Path, tried: Make) -> list[float]:
+    """What the study `heads` draws: four rates."""
+    return draw(runs_dir, trials=4)
 
 
 def test_of_draws_the_report_chooses_the_one_that_the_sweep_does(
@@ -331,13 +335,8 @@ def test_of_draws_the_report_chooses_the_one_that_the_sweep_does(
     assert notes[1].startswith("With twice the 4 trials the order of the arms by validation loss would stay as it is")
 
 
-def test_in_the_same_hours_one_arm_may_have_more_trials_than_another(
-    runs_dir: Path, tried: Make, draws: list[float]
-) -> None:
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    content = yaml.safe_load(file.read_text())
-    file.write_text(yaml.safe_dump(content | {"tune": content["tune"] | {"trials": 9, "hours": 1}}))
-    draws = [one for (one,) in combinations(load_study("heads"))]
+def test_in_the_same_hours_one_arm_may_have_more_trials_than_another(runs_dir: Path, tried: Make) -> None:
+    draws = draw(runs_dir, trials=9, hours=1)
     losses = {"base": [3.0, 4.0, 5.0, 6.0, 3.2, 7.0], "A1": [6.0, 5.0, 3.5, 4.0]}
     for arm, valid in losses.items():
         for rate, one in zip(draws, valid, strict=False):
@@ -352,13 +351,8 @@ def test_in_the_same_hours_one_arm_may_have_more_trials_than_another(
     assert notes[1].startswith("With twice the 4 to 6 trials the order of the arms by validation loss would stay")
 
 
-def test_while_an_earlier_draw_has_no_result_the_losses_of_an_arm_are_not_told(
-    runs_dir: Path, tried: Make, draws: list[float]
-) -> None:
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    content = yaml.safe_load(file.read_text())
-    file.write_text(yaml.safe_dump(content | {"tune": content["tune"] | {"hours": 1}}))
-    for place, rate in enumerate(draws):
+def test_while_an_earlier_draw_has_no_result_the_losses_of_an_arm_are_not_told(runs_dir: Path, tried: Make) -> None:
+    for place, rate in enumerate(draw(runs_dir, trials=4, hours=1)):
         tried("base", 101, rate, valid=3.0)
         if place != 1:
             tried("A1", 101, rate, valid=4.0)

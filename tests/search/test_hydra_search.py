@@ -270,7 +270,7 @@ def test_the_same_search_has_the_same_name_whatever_its_number_of_trials(
         ([RATE, "hydra.sweeper.manner=promote", "hydra.sweeper.rungs=[0.5,0.1,1]"], "hydra.sweeper.rungs must ascend"),
         ([RATE, "hydra.sweeper.storage=trials.db"], "hydra.sweeper.storage: Could not parse SQLAlchemy URL"),
         ([RATE, "hydra.sweeper.storage=sqlite:////no/such/folder.db"], "hydra.sweeper.storage: (sqlite3.Operational"),
-        ([RATE, "hydra.sweeper.storage={_target_:nobody.has}"], "hydra.sweeper.storage: "),
+        ([RATE, "hydra.sweeper.storage={_target_:nobody.has}"], "hydra.sweeper.storage: Error loading 'nobody.has'"),
         ([RATE, "hydra.sweeper.n_trials=0"], "hydra.sweeper.n_trials must be a whole number, 1 or more, not 0"),
         ([RATE, "hydra.sweeper.max_failure_rate=2"], "hydra.sweeper.max_failure_rate must be a number from 0 to 1"),
         ([RATE, "hydra.sweeper.direction=down"], "hydra.sweeper.direction=down: write minimize or maximize"),

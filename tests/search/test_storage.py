@@ -5,11 +5,12 @@ from typing import Any
 
 import optuna
 import pytest
+from optuna.distributions import IntDistribution
 from optuna.trial import TrialState, create_trial
 from tests.search.world import World, carry_out, search
 
 from etude.errors import UserError
-from etude.search.search import Promotion
+from etude.search.search import Dimension, Promotion
 from etude.search.storage import add_trials, open_study
 
 PROMOTED = {"n_trials": 6, "promotion": Promotion((0.5, 1.0), 2)}
@@ -25,7 +26,10 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 def told(study: optuna.Study) -> list[tuple[Any, ...]]:
     ended = [trial for trial in study.trials if trial.state.is_finished()]
-    return [(one.state, one.params, one.values, one.intermediate_values, one.user_attrs) for one in ended]
+    return [
+        (one.state, one.params, one.values, one.intermediate_values, one.user_attrs | {"number": one.number})
+        for one in ended
+    ]
 
 
 def test_trials_are_added_once_however_often_a_search_is_typed(storage: Any, tmp_path: Path) -> None:
@@ -37,6 +41,15 @@ def test_trials_are_added_once_however_often_a_search_is_typed(storage: Any, tmp
         assert told(open_study(storage, "first", [False])) == told(engine.journal.study)
     assert {trial.state for trial in kept.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
     assert kept.best_value == engine.journal.study.best_value
+
+
+def test_a_trial_that_repeats_another_is_added_too(storage: Any, tmp_path: Path) -> None:
+    few = {"k": Dimension(IntDistribution(1, 2), "1 to 2")}
+    world = World(tmp_path)
+    for n_trials in (3, 6):
+        engine = carry_out(search(n_trials=n_trials, space=few), world)
+        add_trials(open_study(storage, "first", [False]), engine.journal.study)
+        assert len(open_study(storage, "first", [False]).trials) == n_trials
 
 
 def test_trials_that_others_put_there_stay(storage: Any, tmp_path: Path) -> None:

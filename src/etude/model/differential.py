@@ -19,8 +19,8 @@ class DifferentialAttention(MultiHeadAttention, Numbered):
     `MultiHeadAttention`. Each pair's output is divided by its root mean square, with a learned gain, and multiplied by
     1 - lambda_init (their equations 1 to 3). The lambda of a layer is learned:
     `exp(lambda_q1 . lambda_k1) - exp(lambda_q2 . lambda_k2) + lambda_init`, with vectors of K components and
-    `lambda_init = 0.8 - 0.6 exp(-0.3 (l - 1))` of layer l = 1, 2, ...; a layer that is used again is the
-    first.
+    `lambda_init = 0.8 - 0.6 exp(-0.3 (l - 1))` of layer l = 1, 2, ...; a layer that is used again is
+    the first.
 
     Args:
         scale, backend, is_cross, d_model, heads, d_k, d_v, bias: see `MultiHeadAttention`.

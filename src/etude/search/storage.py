@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import optuna
+from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from optuna.storages import BaseStorage, get_storage
 from optuna.study import StudyDirection
@@ -46,15 +47,16 @@ def open_study(node: Any, name: str, maximize: Sequence[bool]) -> optuna.Study:
 
 
 def add_trials(study: optuna.Study, searched: optuna.Study) -> None:
-    """Add the trials of a search that have ended to a study, those that it does not hold.
+    """Add the trials of a search that have ended to a study, those that it does not hold; each is noted by its number.
 
     Raises:
         UserError: it cannot take them; the journal of the search has them all.
     """
     with _explained():
-        held = [trial.user_attrs.get("overrides") for trial in study.trials]
+        held = [trial.user_attrs for trial in study.trials]
         for trial in searched.trials:
-            if trial.state.is_finished() and trial.user_attrs["overrides"] not in held:
+            trial.user_attrs = trial.user_attrs | {"number": trial.number}
+            if trial.state.is_finished() and trial.user_attrs not in held:
                 study.add_trial(trial)
 
 
@@ -63,4 +65,5 @@ def _explained() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # each kind of storage has its own
-        raise UserError(f"{_WHERE}: {str(error).splitlines()[0]}") from error
+        cause = error.__cause__ if isinstance(error, InstantiationException) and error.__cause__ else error
+        raise UserError(f"{_WHERE}: {str(cause).splitlines()[0]}") from error

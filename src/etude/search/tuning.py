@@ -2,8 +2,8 @@
 
 `tune` of a study maps config keys to values, and `pilots` lists the seeds of the trials. All combinations are tried; or
 so many as it says, in trials or in hours, which are drawn from these values or from distributions, the same for all
-arms. The best combination
-of an arm has the lowest validation loss, averaged over the pilot seeds. The test set is not used.
+arms. The best combination of an arm has the lowest validation loss, averaged over the pilot seeds. The test set is
+not used.
 """
 
 from collections.abc import Callable, Mapping, Sequence
