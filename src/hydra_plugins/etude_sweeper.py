@@ -272,7 +272,7 @@ class OptunaSweeper(_LaunchingSweeper):
             kept = open_study(storage, search.name, [one.maximize for one in search.objectives])
         [study] = self._search(search)
         if kept:
-            add_trials(kept, study)
+            add_trials(kept, study, Path(self.config.runs_dir).expanduser() / f".{search.name}.storage.lock")
         best = [(one.user_attrs["overrides"], one.values) for one in study.best_trials]
         write_results(Path(self.config.hydra.sweep.dir), best if len(study.directions) > 1 else best[:1])
         return []

@@ -13,6 +13,7 @@ from etude.config.freeze import fingerprints, run_dir
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.inspect.plan.runs import PROPORTIONS
+from etude.inspect.plan.table import format_hours
 from etude.study.study import load_study
 
 TABLE3 = ",".join(f"table3/{arm}" for arm in load_study("table3").arms)
@@ -268,6 +269,22 @@ def test_a_search_costs_at_most_all_of_its_trials_and_with_promotion_about_a_sha
     to_do = told("mine.yaml")["to_do"]
     assert ("hours_with_promotion" in to_do) == ("promote" in how)
     assert to_do.get("hours_with_promotion", 0) < to_do["hours"]
+
+
+def test_trials_that_begin_for_so_many_hours_cost_no_more_than_these_and_the_last(tmp_path, printed, told):
+    (tmp_path / "experiments/own").mkdir(parents=True)
+    (tmp_path / "experiments/own/study.yaml").write_text(
+        "baseline: a\narms: {a: [], b: [model/norm=rms]}\npilots: [101]\n"
+        "tune: {budget.lr_factor: {min: 0.5, max: 2.0}, trials: 4, hours: 2.5}\n"
+    )
+    words = ["own", "tuned=true", "scale=full", "budget=full"]
+    runs = told(*words)["runs"]
+    [hours] = {run["hours"] for run in runs}
+    others = [run for run in runs if run["seed"] != 101]
+    found = " ".join(printed(*words).split())
+    assert f"At most {format_hours(2 * (2.5 + hours) + len(others) * hours)} hours" in found
+    assert len(runs) == 2 * 4 + len(others)
+    assert "no trial of an arm begins after 2:30 hours" in found
 
 
 def _without_units(out: str) -> dict[str, str]:

@@ -100,6 +100,12 @@ def test_fail_fast_ends_at_the_first_failure_and_cancels_what_was_launched(make_
     assert launcher.cancelled == ["A2"]
 
 
+def test_a_sweep_of_which_a_run_was_stopped_has_not_succeeded(make_run: Make) -> None:
+    launcher = Elsewhere(A1=[State.PAUSED], A2=[State.FINISHED])
+    with pytest.raises(SweepFailed, match=r"1 of 2 runs were stopped.*table3/A1 seed 1"):
+        run_all([Job(make_run("A1")), Job(make_run("A2"))], launcher)
+
+
 def test_a_run_that_fails_is_tried_again_behind_those_that_wait(make_run: Make) -> None:
     launcher = Elsewhere(A1=[State.FAILED, State.FINISHED], A2=[State.FINISHED])
     run_all([Job(make_run("A1"), retries=1), Job(make_run("A2"))], launcher)
@@ -139,6 +145,12 @@ def test_a_source_is_asked_as_soon_as_there_is_room_and_told_how_each_run_ends(m
     assert max(source.rooms) == 2
     assert launcher.launched == ["A1", "A2", "A3", "A1"]
     assert {arm_of(job): job.state for job in jobs} == {"A1": finished, "A2": pruned, "A3": finished}
+
+
+def test_what_a_search_has_pruned_does_not_go_on_when_another_run_has_failed(make_run: Make) -> None:
+    launcher = Elsewhere(A1=[State.PRUNED], A2=[State.FAILED])
+    with pytest.raises(SweepFailed, match="the others are finished; the same command runs only these again"):
+        run_all([], launcher, source=Asked(make_run("A1"), make_run("A2")), at_once=2)
 
 
 def test_a_source_is_told_of_a_run_that_stands_where_it_is_to_stop(make_run: Make) -> None:

@@ -1,5 +1,7 @@
 """A storage of the user's own takes the trials of a search when that ends."""
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +39,7 @@ def test_trials_are_added_once_however_often_a_search_is_typed(storage: Any, tmp
     for n_trials in (6, 6, 9):
         engine = carry_out(search(**PROMOTED | {"n_trials": n_trials}), world)
         kept = open_study(storage, "first", [False])
-        add_trials(kept, engine.journal.study)
+        add_trials(kept, engine.journal.study, tmp_path / "lock")
         assert told(open_study(storage, "first", [False])) == told(engine.journal.study)
     assert {trial.state for trial in kept.trials} == {TrialState.COMPLETE, TrialState.PRUNED}
     assert kept.best_value == engine.journal.study.best_value
@@ -48,15 +50,23 @@ def test_a_trial_that_repeats_another_is_added_too(storage: Any, tmp_path: Path)
     world = World(tmp_path)
     for n_trials in (3, 6):
         engine = carry_out(search(n_trials=n_trials, space=few), world)
-        add_trials(open_study(storage, "first", [False]), engine.journal.study)
+        add_trials(open_study(storage, "first", [False]), engine.journal.study, tmp_path / "lock")
         assert len(open_study(storage, "first", [False]).trials) == n_trials
+
+
+def test_two_processes_that_end_together_add_each_trial_once(storage: Any, tmp_path: Path) -> None:
+    searched = carry_out(search(n_trials=6), World(tmp_path)).journal.study
+    studies = [open_study(storage, "first", [False]) for _ in range(4)]
+    with ThreadPoolExecutor(4) as together:
+        [*together.map(partial(add_trials, searched=searched, lock=tmp_path / "lock"), studies)]
+    assert len(open_study(storage, "first", [False]).trials) == 6
 
 
 def test_trials_that_others_put_there_stay(storage: Any, tmp_path: Path) -> None:
     mine = open_study(storage, "first", [False])
     mine.add_trial(create_trial(value=5.0))
     engine = carry_out(search(**PROMOTED), World(tmp_path))
-    add_trials(mine, engine.journal.study)
+    add_trials(mine, engine.journal.study, tmp_path / "lock")
     states = [trial.state for trial in open_study(storage, "first", [False]).trials]
     assert states == [TrialState.COMPLETE, *(state for state, *_ in told(engine.journal.study))]
 

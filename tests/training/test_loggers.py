@@ -48,10 +48,16 @@ def offline(run: RunDir) -> list[Logger]:
     return wandb(run, run.config(), mode="offline", project="etude", entity=None)
 
 
-def test_a_run_that_the_server_stops_is_pruned(run: RunDir) -> None:
+@pytest.mark.parametrize(("agent", "state"), [("s1", State.PRUNED), (None, State.PAUSED)])
+def test_a_run_that_the_server_stops_is_pruned_if_an_agent_of_a_search_there_asked_for_it(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, agent: str | None, state: State
+) -> None:
     loggers = offline(run)
-    loggers[0].experiment.settings.stop_fn()  # type: ignore[attr-defined]
-    assert read_stop(run) == Stop(0, State.PRUNED)
+    with monkeypatch.context() as environment:
+        if agent:
+            environment.setenv("WANDB_SWEEP_ID", agent)
+        loggers[0].experiment.settings.stop_fn()  # type: ignore[attr-defined]
+    assert read_stop(run) == Stop(0, state)
     finish(loggers, exit_code=0)
 
 

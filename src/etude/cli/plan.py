@@ -102,7 +102,7 @@ def main(words: Sequence[str]) -> None:
     if "--json" in args.options:
         content = as_json(ours, differs, paper, unequal, same, idle, where)
         if saving and saving.share is not None:
-            content["to_do"]["hours_with_promotion"] = _hours(ours, saving)
+            content["to_do"]["hours_with_promotion"] = _hours(ours, saving, saving.share)
         content |= {"detect": detected[1]} if study else {}
         sys.stdout.write(json.dumps(content, indent=2, default=str) + "\n")
         return
@@ -161,26 +161,30 @@ def _detect(study: Study, difference: float, plans: Sequence["RunPlan"]) -> tupl
     return on_detection(study, noise, difference, format_hours(hours), seeds), found
 
 
-def _hours(plans: Sequence["RunPlan"], saving: Saving) -> float:
-    """Return the hours of the runs to do if of the trials among them the expected share is trained."""
-    share = 1.0 if saving.share is None else saving.share
-    return sum(
-        plan.hours * (share if not saving.pilots or plan.config["seed"] in saving.pilots else 1.0)
-        for plan in plans
-        if not plan.done
-    )
+def _hours(plans: Sequence["RunPlan"], saving: Saving, share: float = 1.0) -> float:
+    """Return the hours of the runs to do if of the trials among them this share is trained."""
+    hours, trials = 0.0, dict[str, list[float]]()
+    for plan in plans:
+        if not plan.done and saving.pilots and plan.config["seed"] not in saving.pilots:
+            hours += plan.hours
+        elif not plan.done:
+            trials.setdefault(plan.config["arm"], []).append(plan.hours)
+    most = inf if saving.hours is None else saving.hours
+    return hours + sum(min(sum(one) * share, most + max(one)) for one in trials.values())
 
 
 def _on_saving(plans: Sequence["RunPlan"], saving: Saving) -> str:
     """Say that the cost is the most that there may be, and about how much it will be."""
     from etude.inspect.plan.table import format_hours
 
-    most = format_hours(sum(plan.hours for plan in plans if not plan.done))
+    begun = f"; no trial of an arm begins after {format_hours(saving.hours)} hours" if saving.hours else ""
+    most = format_hours(_hours(plans, saving))
     if saving.share is None:
-        return f"At most {most} hours: trials that are stopped early and arms that are decided early cost less."
+        return f"At most {most} hours: trials that are stopped early and arms that are decided early cost less{begun}."
+    about = format_hours(_hours(plans, saving, saving.share))
     return (
-        f"At most {most} hours, if every trial came to its end; about {format_hours(_hours(plans, saving))} with "
-        f"promotion, which is expected to train {saving.share:.0%} of the steps of the trials."
+        f"At most {most} hours, if every trial came to its end; about {about} with promotion, which is expected to "
+        f"train {saving.share:.0%} of the steps of the trials{begun}."
     )
 
 

@@ -139,7 +139,7 @@ def run_all(
         finally:
             if going and (has_failed() or not outlives):
                 launcher.cancel(going, signals, show)
-    conclude(jobs, stopped=bool(signals.caught))
+    conclude(jobs, stopped=bool(signals.caught), searched=source is not NOTHING_MORE)
 
 
 def jobs_of(run_dirs: Sequence[RunDir], retries: int = 0) -> list[Job]:
@@ -195,13 +195,18 @@ def take_back(jobs: Sequence[Job], show: Dashboard, source: Source) -> list[Job]
     return [job for job in elsewhere if job.state is State.WAITING]
 
 
-def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
+def conclude(jobs: Sequence[Job], *, stopped: bool, searched: bool = False) -> None:
     """Log which runs diverged or are not synced to W&B, and raise an error if the sweep was stopped or runs failed.
 
     Divergence and missing synchronization are no errors: a diverged run has a result, and no result depends on W&B.
 
+    Args:
+        jobs: all runs.
+        stopped: whether the sweep was interrupted.
+        searched: whether a search pauses and prunes runs, which then are not to go on.
+
     Raises:
-        SweepFailed: at least one run failed.
+        SweepFailed: at least one run failed, or was stopped though nothing searches.
         KeyboardInterrupt: the sweep was interrupted.
     """
     if diverged := [f"{job.name} ({job.divergence})" for job in jobs if job.state is State.DIVERGED]:
@@ -215,12 +220,21 @@ def conclude(jobs: Sequence[Job], *, stopped: bool) -> None:
         logger.warning("W&B lacks %d of %d runs; this sends them: wandb sync %s", len(kept), len(jobs), folders)
     if stopped:
         done = sum(job.state in DONE for job in jobs)
-        raise KeyboardInterrupt(f"{done} of {len(jobs)} runs are finished; the same command goes on with the others")
+        others = "; the same command goes on with the others" if done < len(jobs) else ""
+        raise KeyboardInterrupt(f"{done} of {len(jobs)} runs are finished{others}")
     failed = [job for job in jobs if job.state is State.FAILED]
+    ended = (*DONE, State.FAILED, *((State.PAUSED, State.PRUNED) if searched else ()))
+    unfinished = [job for job in jobs if job.state not in ended]
     if failed:
         failures = "\n\n".join(job.failure() for job in failed)
         others = "the others are finished" if len(failed) < len(jobs) else "none is finished"
         again = "the same command runs only these again"
-        if unfinished := sum(job.state not in (*DONE, State.FAILED) for job in jobs):  # after fail_fast
-            others, again = f"{unfinished} were stopped or not begun", "the same command goes on with all of them"
+        if unfinished:  # after fail_fast
+            others, again = f"{len(unfinished)} were stopped or not begun", "the same command goes on with all of them"
         raise SweepFailed(f"{len(failed)} of {len(jobs)} runs failed:\n\n{failures}\n\n{others}; {again}")
+    if unfinished:
+        names = "; ".join(job.name for job in unfinished)
+        raise SweepFailed(
+            f"{len(unfinished)} of {len(jobs)} runs were stopped, by W&B for instance; the same command goes on with "
+            f"them: {names}"
+        )

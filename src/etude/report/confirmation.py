@@ -76,7 +76,7 @@ def on_optimism(selection: Selection, seeds: int = 3) -> str:
     if found is None:
         return (
             f"The best of {trials} trials is optimistic, because luck is in what it was chosen for; by how much, fresh "
-            "seeds of it say: etude sweep FILE confirm=3."
+            "seeds of it say (of a sweep file: etude sweep FILE confirm=3)."
         )
     digits = metric.digits + 1
     told = [format_fixed(value, digits) for value in (found.score, found.expected, *found.interval)]

@@ -7,9 +7,11 @@ it is imported late.
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import optuna
+from filelock import FileLock
 from hydra.errors import InstantiationException
 from hydra.utils import instantiate
 from optuna.storages import BaseStorage, get_storage
@@ -46,13 +48,18 @@ def open_study(node: Any, name: str, maximize: Sequence[bool]) -> optuna.Study:
     return study
 
 
-def add_trials(study: optuna.Study, searched: optuna.Study) -> None:
+def add_trials(study: optuna.Study, searched: optuna.Study, lock: Path) -> None:
     """Add the trials of a search that have ended to a study, those that it does not hold; each is noted by its number.
+
+    Args:
+        study: where they are added.
+        searched: of the search.
+        lock: a file that is locked meanwhile, as processes that share the search may end together.
 
     Raises:
         UserError: it cannot take them; the journal of the search has them all.
     """
-    with _explained():
+    with _explained(), FileLock(lock):
         held = [trial.user_attrs for trial in study.trials]
         for trial in searched.trials:
             trial.user_attrs = trial.user_attrs | {"number": trial.number}

@@ -178,10 +178,12 @@ class Saving:
     Attributes:
         share: of the steps of the trials that promotion is expected to train; None: what stops trials leaves it open.
         pilots: the seeds of the trials, if other runs are beside them.
+        hours: after so many no further trial of an arm begins; None: all begin.
     """
 
     share: float | None
     pilots: Collection[int] = ()
+    hours: float | None = None
 
 
 def saving_of(name: str, extra: Sequence[str], runs: Sequence[Sequence[str]]) -> Saving | None:
@@ -200,17 +202,17 @@ def saving_of(name: str, extra: Sequence[str], runs: Sequence[Sequence[str]]) ->
     if options.get("tuned"):
         study = tuned_study(runs)
         promotion, count, pilots = options_of(study).promotion, study.draws.get("trials", 0), study.pilots
-        stops = bool({"early_terminate", "pruner", "hours"} & study.draws.keys())
+        hours, stops = study.draws.get("hours"), bool({"early_terminate", "pruner", "hours"} & study.draws.keys())
     elif file := find_file(name):
         sweep = read_sweep(file)
         block = sweep.search or Options()
-        promotion, count, pilots = block.promotion, len(runs), []
+        promotion, count, pilots, hours = block.promotion, len(runs), [], None
         stops = sweep.early_terminate is not None or block.pruner is not None
     else:
         return None
     if promotion:
-        return Saving(expected_share(promotion.rungs, promotion.eta, count), pilots)
-    return Saving(None, pilots) if stops else None
+        return Saving(expected_share(promotion.rungs, promotion.eta, count), pilots, hours)
+    return Saving(None, pilots, hours) if stops else None
 
 
 def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDir]]:

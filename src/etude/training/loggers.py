@@ -181,7 +181,8 @@ def _start_wandb(run: RunDir, config: dict[str, Any], *, online: bool, tags: Seq
             x_save_requirements=False,  # slow; the config holds the versions that matter
             silent=True,
             console="off",
-            stop_fn=lambda: write_stop(run, Stop(0, State.PRUNED)),  # W&B's Hyperband, or a button on its page
+            # W&B's Hyperband ends a run of an agent for good; the button on its page may only interrupt one of ours
+            stop_fn=lambda: write_stop(run, Stop(0, State.PRUNED if _of_an_agent() else State.PAUSED)),
         ),
     )
     written = run.written_file.read_text(encoding="utf-8") if run.written_file.is_file() else ""
