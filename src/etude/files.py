@@ -77,14 +77,14 @@ def write_or_print(name: str, text: str) -> None:
     if name == "-":
         sys.stdout.write(text)
     else:
-        write_text(Path(name), text)
+        write_text(Path(name).expanduser(), text)
 
 
 def write_or_print_page(name: str, page: str) -> None:
     """Write an HTML page to the file of that name and print its address, or to standard output if the name is -."""
     write_or_print(name, page)
     if name != "-":
-        sys.stdout.write(f"{Path(name).resolve().as_uri()}  open it in a browser\n")
+        sys.stdout.write(f"{Path(name).expanduser().resolve().as_uri()}  open it in a browser\n")
 
 
 def format_json(value: Any) -> str:

@@ -15,6 +15,12 @@ def test_the_value_behind_an_option_goes_with_it() -> None:
     assert arguments.parse("plan", plan.HELP, ["--tolerance=0.2"]).options == {"--tolerance": "0.2"}
 
 
+def test_an_option_is_no_value_of_the_one_before() -> None:
+    with pytest.raises(UserError, match=r"--html needs FILE"):
+        arguments.parse("report", report.HELP, ["table3", "--html", "--latex", "t.tex"])
+    assert arguments.parse("results", results.HELP, ["table3", "--csv", "-"]).options == {"--csv": "-"}
+
+
 @pytest.mark.parametrize(
     ("verb", "flags"), [(plan, {"--measure", "--json"}), (show, {"--json"}), (sweep, {"--path"}), (diff, set())]
 )

@@ -87,6 +87,9 @@ def test_runs_that_are_finished_are_left_out_of_the_totals(told, printed):
     assert found["to_do"]["hours"] == found["runs"][0]["hours"]
     assert found["to_do"]["us_dollars"] == pytest.approx(2.5 * found["to_do"]["hours"])
     assert "\n 1 to do " in printed("experiment=table3/A1", "seed=1,2")
+    run_dir(config, fingerprints(config).all).write_result({"results_version": 0})
+    assert told("experiment=table3/A1", "seed=2")["runs"][0]["state"] == "finished"
+    assert told("experiment=table3/A1", "seed=2", "stale=rerun")["runs"][0]["state"] == "to do"
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,17 @@ class Gone(io.StringIO):
         return super().write(text)
 
 
+def test_a_terminal_that_cannot_move_its_cursor_gets_the_lines(
+    make_run: Make, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    caplog.set_level(logging.INFO, logger="etude")
+    job = running(make_run("A1"))
+    with dashboard([job], terminal()) as show:
+        show.started(job)
+    assert caplog.messages[1:] == ["table3/A1 seed 1: started"]
+
+
 def test_a_terminal_that_has_gone_ends_no_sweep(make_run: Make) -> None:
     window = Gone()
     job = running(make_run("A1"))

@@ -164,17 +164,23 @@ class Asked(Together):
         return []
 
 
-@pytest.mark.parametrize(("of_a_run", "at_once"), [(None, 1), (0, 2), (0.5, 2), (1, 1)])
+@pytest.mark.parametrize(("cpus", "of_a_run", "at_once"), [(1, None, 1), (1, 0, 2), (1, 0.5, 2), (1, 1, 1), (0, 0, 1)])
 def test_a_search_is_asked_for_as_many_trials_as_there_are_cores_and_gpus_for(
-    of_a_run: float | None, at_once: int, how: How
+    cpus: int, of_a_run: float | None, at_once: int, how: How
 ) -> None:
-    run_as_tasks([], **how | {"num_gpus": of_a_run}, source=(asked := Asked()))
+    run_as_tasks([], **how | {"num_cpus": cpus, "num_gpus": of_a_run}, source=(asked := Asked()))
     assert asked.room == at_once
 
 
 def test_what_ray_refuses_is_told(make_run: Make, how: How) -> None:
     with pytest.raises(UserError, match=r"hydra\.launcher: .*num_cpuss.* \(hydra/launcher=slots needs no Ray\)"):
         run_as_tasks([make_run("A1")], **how | {"init": how["init"] | {"num_cpuss": 1}})
+
+
+@pytest.mark.parametrize(("key", "value"), [("num_cpus", "many"), ("num_gpus", -1), ("fail_fast", "fasle")])
+def test_an_option_that_is_not_valid_is_told_before_ray_starts(key: str, value: object, how: How) -> None:
+    with pytest.raises(UserError, match=rf"hydra\.launcher\.{key}={value}: it must be"):
+        run_as_tasks([], **how | {key: value})
 
 
 def test_where_all_is_finished_ray_is_not_started(make_run: Make) -> None:

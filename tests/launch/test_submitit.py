@@ -571,3 +571,9 @@ def test_a_multirun_trains_in_a_job_and_typed_again_finds_it_finished(tmp_path: 
         assert (done.returncode, told in done.stderr) == (0, True), done.stderr
     assert len([*tmp_path.glob("runs/single/base/seed1-*/result.json")]) == 1
     assert len([*tmp_path.glob("runs/.multirun/submitit/[0-9]*")]) == 1
+
+
+@pytest.mark.parametrize("key", ["wait_for_completion", "fail_fast"])
+def test_what_is_neither_true_nor_false_is_refused(make_run: Make, where: Where, key: str) -> None:
+    with pytest.raises(UserError, match=rf"hydra\.launcher\.{key}=fasle: it must be true or false"):
+        run_as_jobs([make_run("A1")], **{"wait_for_completion": True, **where(), key: "fasle"})

@@ -330,3 +330,9 @@ def test_without_a_study_the_first_arm_is_the_baseline(foreign: Path) -> None:
     assert "| large | 3.110 ± 0.025 | **−0.200**\\* | 3 |" in Path("t.md").read_text()
     results_command(["--from", "theirs.csv", "--metric", "test_loss:lower", "--csv", "ours.csv"])
     assert pd.read_csv("ours.csv").test_loss.to_list() == pd.read_csv("theirs.csv").test_loss.to_list()
+
+
+@pytest.mark.parametrize("command", [report_command, results_command])
+def test_metrics_are_named_of_a_file_of_them_alone(command):
+    with pytest.raises(UserError, match="--metric is for the columns of a CSV"):
+        command(["table3", "--metric", "loss:lower"])

@@ -218,6 +218,8 @@ def test_the_command_finds_the_journal_of_a_file_by_its_name(
         report(["runs/other/first.journal"])
     with pytest.raises(UserError, match="--baseline is for a study"):
         report(["runs/single/first.journal", "--baseline", "base"])
+    with pytest.raises(UserError, match="holds all of one search: leave out scale=small"):
+        report(["runs/single/first.journal", "scale=small"])
 
 
 def test_results_are_a_row_a_trial(

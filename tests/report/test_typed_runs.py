@@ -11,7 +11,7 @@ import pytest
 from etude.cli.report import main as report_command
 from etude.cli.results import main as results_command
 from etude.errors import UserError
-from etude.report import report, results
+from etude.report import report, results, results_of_runs
 from etude.search import sweep_file
 from etude.store.run_dir import RunDir
 
@@ -118,6 +118,17 @@ def test_results_of_a_sweep_file_are_its_finished_runs(
     del runs[:]
     with pytest.raises(UserError, match=r"this makes them: etude sweep mine\.yaml run_cap=3"):
         results_command(["mine.yaml", "run_cap=3"])
+
+
+@pytest.mark.parametrize(("folder", "pattern"), [("single", "./*"), ("single/base", "seed*"), ("", "~/single/base/*")])
+def test_runs_are_found_from_within_their_folder_and_from_the_home_folder(
+    typed: Make, runs_dir: Path, folder: str, pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = typed(8).path.absolute()
+    monkeypatch.setenv("HOME", str(runs_dir.absolute()))
+    monkeypatch.chdir(runs_dir / folder)
+    [found] = results_of_runs([pattern]).runs
+    assert (found.run_dir.path.absolute(), found.study, found.arm) == (run, "single", "base")
 
 
 def test_runs_that_are_not_there_or_not_finished_are_told_as_such(typed: Callable[..., RunDir], runs_dir: Path) -> None:

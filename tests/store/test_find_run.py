@@ -70,3 +70,15 @@ def test_another_folder_of_runs_is_looked_through_alone(place: Path) -> None:
     assert find_run("77f0", "old").path == Path("old") / RUNS[3]
     with pytest.raises(UserError, match="in runs;"):
         find_run("77f0")
+
+
+def test_the_folder_of_runs_is_that_of_the_users_own_config(place: Path) -> None:
+    (place / "runs").rename(place / "elsewhere")
+    (place / "conf").mkdir()
+    (place / "conf/train.yaml").write_text("runs_dir: elsewhere\n")
+    assert find_run("77f0").path == Path("elsewhere") / RUNS[3]
+
+
+def test_a_path_from_the_home_folder_is_found(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(place))
+    assert find_run(f"~/runs/{RUNS[0]}").path == place / "runs" / RUNS[0]

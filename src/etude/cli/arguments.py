@@ -5,6 +5,7 @@ The verbs train, evaluate, analyze, translate, generate and prepare use Hydra's 
 
 import re
 import sys
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,10 +13,9 @@ from pathlib import Path
 
 from etude.cli.verbs import VERBS
 from etude.errors import UserError, did_you_mean
-from etude.paths import find_file
+from etude.store.find_run import default_runs_dir
 from etude.study.arms import split_override, unquote
 from etude.study.study import study_names
-from etude.yaml_file import read_yaml
 
 _OPTION = re.compile(r"^  (?:(--[\w-]+)(?:( |\[=)([A-Z]+)\]?)?|(\w+)=[A-Z]+)  +(.*(?:\n {8,}\S.*)*)", re.MULTILINE)
 
@@ -57,7 +57,7 @@ class Arguments:
     @property
     def runs_dir(self) -> Path:
         """The folder of runs: the option `runs_dir`, or the default of the config."""
-        return Path(self.options.get("runs_dir") or read_yaml(find_file("conf", "train.yaml"))["runs_dir"]).expanduser()
+        return Path(self.options.get("runs_dir") or default_runs_dir()).expanduser()
 
 
 def option_names(usage: str) -> list[str]:
@@ -93,14 +93,16 @@ def parse(verb: str, usage: str, words: Sequence[str]) -> Arguments:
     keys = {key for *_, key, _ in lines if key}
     plain: list[str] = []
     options: dict[str, str] = {}
-    rest = iter(words)
-    for word in rest:
+    rest = deque(words)
+    while rest:
+        word = rest.popleft()
         name, equals, value = word.partition("=")
         mark, metavar, description = takes.get(name, ("", "", ""))
         if name in keys and equals:
             options[name] = unquote(value)
         elif name in takes and (metavar or not equals):
-            options[name] = value or (next(rest, "") if mark == " " and not equals else "")
+            follows = mark == " " and not equals and rest and not rest[0].startswith("--")
+            options[name] = rest.popleft() if follows else value
             if mark == " " and not options[name]:
                 raise UserError(f"{name} needs {metavar}: {' '.join(description.split())}")
         elif word.startswith("-") or (equals and keys and "key=value" not in usage):

@@ -44,6 +44,6 @@ def main(words: Sequence[str]) -> None:
     console().print(f"étude {__version__}")
     console().print(table)
     if file := args.options.get("--json"):
-        write_json(Path(file), {"etude": __version__, "findings": [asdict(one) for one in findings]})
+        write_json(Path(file).expanduser(), {"etude": __version__, "findings": [asdict(one) for one in findings]})
     if broken := [one.about for one in findings if one.broken]:
         raise UserError(f"étude cannot work before {', '.join(broken)} is fixed, as it says above")

@@ -123,6 +123,7 @@ def main(words: Sequence[str]) -> None:
         return
     if "--target" in args.options:
         raise UserError("--target is where a ladder leads: say --ladder, too")
+    refuse_metric_without_from(args)
     names = [word for word in args.words if "=" not in word]
     if len(names) > 1 or any(map(_names_runs, names)):
         _report_several(args, names, words, files, draw)
@@ -175,7 +176,7 @@ def _report_several(
     Raises:
         UserError: an option is for one study, or there is nothing to report.
     """
-    if other := next((o for o in ("--serve", "--wandb", "--from", "--metric") if o in args.options), ""):
+    if other := next((o for o in ("--serve", "--wandb", "--from") if o in args.options), ""):
         raise UserError(f"{other} is for one study: name only one, or leave it out")
     if sweep := next(filter(names_sweep, names), ""):
         raise UserError(f"{sweep} is a sweep, which has a table of its own: `etude report {sweep}`")
@@ -263,6 +264,12 @@ def _metrics(args: Arguments) -> list[Metric]:
     return [typed_metric(word) for word in args.options.get("--metric", "").split(",") if word]
 
 
+def refuse_metric_without_from(args: Arguments) -> None:
+    """Raise if columns of a CSV are named and no CSV."""
+    if "--metric" in args.options and "--from" not in args.options:
+        raise UserError("--metric is for the columns of a CSV: say --from FILE.csv, too, or leave it out")
+
+
 def names_sweep(name: str) -> bool:
     """Return whether `name` means a sweep file, or the journal of a search, and not a study."""
     return Path(name).suffix == _JOURNAL or sweep_file.names_file(name)
@@ -277,7 +284,7 @@ def _report_sweep(
         UserError: an option or a word is not allowed, or there is nothing to report.
     """
     found = find_search(args)
-    for option in ("--wandb", "--baseline", "--from", "--metric", *["--html"] * (found is None)):
+    for option in ("--wandb", "--baseline", "--from", *["--html"] * (found is None)):
         if option in args.options:
             raise UserError(f"{option} is for a study; of a sweep file there are {', '.join(_DRAWINGS)}")
     if found is None:
@@ -305,6 +312,8 @@ def find_search(args: Arguments) -> Searched | None:
     """
     named = Path(args.study)
     if named.suffix == _JOURNAL:
+        if args.words[1:]:
+            raise UserError(f"{named} holds all of one search: leave out {' '.join(args.words[1:])}")
         return read_search(named, named.stem)
     journals = sorted(args.runs_dir.glob(f"*/{glob.escape(named.stem)}{_JOURNAL}"))
     if len(journals) > 1:
@@ -360,7 +369,7 @@ def _serve(args: Arguments, files: Mapping[str, str]) -> None:
     from etude.report.live import page_of_search, study_page
     from etude.report.serve import serve, serve_all
 
-    if other := [*files, *({"--html", "--wandb", "--from", "--metric"} & args.options.keys())]:
+    if other := [*files, *({"--html", "--wandb", "--from"} & args.options.keys())]:
         raise UserError(f"--serve shows the page and writes nothing: leave out {', '.join(other)}")
     port = args.options["--serve"]
     if port and not (port.isascii() and port.isdigit() and int(port) < 1 << 16):

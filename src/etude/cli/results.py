@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from etude.cli.arguments import Arguments, parse
-from etude.cli.report import find_search, names_sweep, read_from, sweep_words
+from etude.cli.report import find_search, names_sweep, read_from, refuse_metric_without_from, sweep_words
 from etude.errors import UserError
 from etude.files import write_or_print
 from etude.garbage import pause_garbage_collector
@@ -44,6 +44,7 @@ In Python: etude.results("table3") is a pandas.DataFrame
 def main(words: Sequence[str]) -> None:
     """Write the runs of a study as a frame, and report runs without a result with their state."""
     args = parse("results", f"{HELP}\nStudies: {', '.join(study_names())}\n", words or ["--help"])
+    refuse_metric_without_from(args)
     is_sweep = bool(args.words) and "--from" not in args.options and names_sweep(args.study)
     if is_sweep and (searched := find_search(args)):
         rows, notes = frame(searched), searched.left_out
@@ -55,7 +56,7 @@ def main(words: Sequence[str]) -> None:
         if option == "--parquet":
             if file == "-":
                 raise UserError("--parquet - would fill the terminal with bytes: name a file, or write --csv -")
-            write_parquet(rows, Path(file))
+            write_parquet(rows, Path(file).expanduser())
         else:
             write_or_print(file, rows.to_csv(index=False) if option == "--csv" else as_json(rows))
     sys.stderr.write("".join(f"{note}\n" for note in notes))

@@ -115,7 +115,7 @@ def dashboard(
 ) -> Iterator[Dashboard]:
     """Open a dashboard: if `live` and `console` (by default standard output) is a terminal, a table, else log lines."""
     console = console or make_console()
-    if not (live and console.is_terminal):
+    if not (live and console.is_terminal and not console.is_dumb_terminal):
         yield Dashboard(jobs)
         return
     display = Live(console=console, auto_refresh=False)

@@ -50,6 +50,13 @@ def refuse_unknown(given: Iterable[str], known: Collection[str]) -> None:
             raise UserError(f"hydra.launcher.{key}: this launcher has no such key, another hydra/launcher may; {near}")
 
 
+def check_flags(**given: Any) -> None:
+    """Raise if one of some keys of `hydra.launcher` is neither true nor false."""
+    for key, value in given.items():
+        if not isinstance(value, bool):
+            raise UserError(f"hydra.launcher.{key}={value}: it must be true or false")
+
+
 @dataclass(frozen=True)
 class Options:
     """The keys of `conf/hydra/launcher/slots.yaml`, which explains them.

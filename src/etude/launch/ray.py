@@ -13,6 +13,7 @@ from etude.errors import UserError
 from etude.launch.dashboard import Dashboard
 from etude.launch.interrupts import Interrupts
 from etude.launch.job import Job
+from etude.launch.options import check_flags
 from etude.launch.process import Command, train_command
 from etude.launch.remote import Outcome, RemoteRun, remote_jobs, settle
 from etude.launch.resources import Need
@@ -51,13 +52,17 @@ def run_as_tasks(
         SweepFailed: at least one run ended without a result; without `fail_fast`, all the others were run.
         KeyboardInterrupt: Ctrl-C or SIGTERM; every run has stopped.
     """
+    check_flags(fail_fast=fail_fast)
+    for key, value in (("num_cpus", num_cpus), ("num_gpus", num_gpus or 0)):
+        if type(value) not in (int, float) or value < 0:
+            raise UserError(f"hydra.launcher.{key}={value}: it must be a number, 0 or more")
     jobs = remote_jobs(run_dirs)
     if source is not NOTHING_MORE or any(job.state is State.WAITING for job in jobs):
         _start(init)
         there = ray.cluster_resources()
         gpus = float("GPU" in there) if num_gpus is None else num_gpus  # of a run on one device
-        asked = {"CPU": num_cpus, "GPU": gpus}
-        at_once = at_once or max(1, int(min(there.get(kind, 0) / of for kind, of in asked.items() if of)))
+        room = [there.get(kind, 0) / asked for kind, asked in (("CPU", num_cpus), ("GPU", gpus)) if asked]
+        at_once = at_once or max(1, int(min(room, default=1)))
     launcher = RayLauncher(num_cpus, num_gpus, max_retries, command)
     try:
         run_all(jobs, launcher, fail_fast=fail_fast, source=source, at_once=at_once or 1)

@@ -20,6 +20,7 @@ from etude.files import look_again, write_json
 from etude.launch.dashboard import Dashboard
 from etude.launch.interrupts import Interrupts
 from etude.launch.job import Job
+from etude.launch.options import check_flags
 from etude.launch.process import Command, train_command
 from etude.launch.remote import Outcome, RemoteRun, remote_jobs, settle
 from etude.launch.resources import Need
@@ -85,6 +86,7 @@ def run_as_jobs(
         SweepFailed: at least one run ended without a result.
         KeyboardInterrupt: Ctrl-C while waiting; the SLURM jobs go on.
     """
+    check_flags(wait_for_completion=wait_for_completion, fail_fast=fail_fast)
     if source is not NOTHING_MORE and not (wait_for_completion and at_once):
         raise UserError(
             "a search on SLURM needs n_jobs, the number of jobs that it may have in the queue at once, and "

@@ -218,7 +218,8 @@ def results_of_runs(patterns: Sequence[str], where: Mapping[str, str] | None = N
 
 def _run_folders(patterns: Iterable[str]) -> list[Path]:
     """Return the directories of runs that some patterns match, each once, or those below what they match."""
-    matched = [Path(path) for pattern in patterns for path in sorted(glob.glob(pattern))]  # noqa: PTH207, may be absolute
+    expanded = [str(Path(pattern).expanduser()) for pattern in patterns]
+    matched = [Path(path) for pattern in expanded for path in sorted(glob.glob(pattern))]  # noqa: PTH207, may be absolute
     inside = ("", "seed*/", "*/seed*/", "*/*/seed*/")
     found = [run for path in matched for depth in inside for run in sorted(path.glob(depth) if depth else [path])]
     return [*dict.fromkeys(path for path in found if RunDir(path).config_file.is_file())]

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from etude.errors import UserError, did_you_mean
-from etude.paths import is_there
+from etude.paths import find_file, is_there
 from etude.store.run_dir import RunDir
+from etude.yaml_file import read_yaml
 
 
 class Row(Protocol):
@@ -26,13 +27,18 @@ _HASH = re.compile(r"(?:seed-?\d+-)?[0-9a-f]+")
 _SHOWN = 4  # paths that a message lists
 
 
-def find_run(which: Which, runs_dir: str | Path = "runs") -> RunDir:
+def default_runs_dir() -> str:
+    """Return the folder of runs that the config names, unless another is typed."""
+    return str(read_yaml(find_file("conf", "train.yaml"))["runs_dir"])
+
+
+def find_run(which: Which, runs_dir: str | Path | None = None) -> RunDir:
     """Find a run.
 
     Args:
         which: the path of its directory, or of a checkpoint in it; its hash or the beginning of it, such as `9b2e41`;
             `study/arm/seed`, such as `table3/A1/1`; or a row of `etude.results`, or anything else that has a `path`.
-        runs_dir: the folder of runs in which a hash or `study/arm/seed` is looked for.
+        runs_dir: the folder of runs in which a hash or `study/arm/seed` is looked for; None: that of the config.
 
     Raises:
         UserError: there is no such run, or there are several.
@@ -45,7 +51,7 @@ def find_run(which: Which, runs_dir: str | Path = "runs") -> RunDir:
             f"{type(which).__name__} without a path names no run: give its directory, its hash, study/arm/seed, or a "
             "row of etude.results(...)"
         )
-    name, runs_dir = os.fspath(given), Path(runs_dir).expanduser()
+    name, runs_dir = os.fspath(given), Path(runs_dir or default_runs_dir()).expanduser()
     run = RunDir.at(name)
     if is_there(run.path):
         if not run.config_file.is_file():

@@ -42,7 +42,7 @@ def find_parent(named: str | Mapping[str, Any], runs_dir: str = "runs") -> dict[
         raise UserError(f"init_from.vocabulary={vocabulary}: say {' or '.join(VOCABULARIES)}")
     if is_file(path):
         return {"run": path, "vocabulary": vocabulary, "parent": _identify_file(path)}
-    run = find_run(Path(path).expanduser(), runs_dir)
+    run = find_run(path, runs_dir)
     return {"run": str(run.path), "vocabulary": vocabulary, "parent": _identify_run(run)}
 
 

@@ -162,7 +162,7 @@ def read_run(run_dir: RunDir) -> Run:
         ValueError, TypeError, AttributeError: this is not the directory of a run, or one of its files is malformed.
         OSError: a file cannot be read.
     """
-    study, arm, name = run_dir.path.parts[-3:]
+    study, arm, name = run_dir.path.absolute().parts[-3:]
     if not run_dir.config_file.is_file():
         raise NoRunError("no run: it has no config.yaml")
     named = _RUN.fullmatch(name)

@@ -81,7 +81,7 @@ class RunDir:
     @classmethod
     def at(cls, path: str) -> "RunDir":
         """Return the run in the directory `path`; `<run>/training/checkpoints/last.ckpt` names it, too."""
-        given = Path(path)
+        given = Path(path).expanduser()
         if given.suffix != ".ckpt":
             return cls(given)
         if len(given.parents) > 2:
@@ -98,7 +98,7 @@ class RunDir:
     @property
     def training(self) -> str:
         """The name of the training's directory in `.trainings`; empty if it was not recorded."""
-        with suppress(OSError):
+        with suppress(OSError, UnicodeDecodeError):
             return self.training_file.read_text(encoding="utf-8").strip()
         return ""
 

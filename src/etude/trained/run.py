@@ -37,14 +37,14 @@ log = logging.getLogger(__name__)
 
 
 def load(
-    which: Which, *, runs_dir: str | Path = "runs", device: str = "cpu", weights: str | None = None
+    which: Which, *, runs_dir: str | Path | None = None, device: str = "cpu", weights: str | None = None
 ) -> "TrainedRun":
     """Open a trained run.
 
     Args:
         which: the path of its directory; its hash, or the beginning of it; `study/arm/seed`, such as `table3/A1/1`; or
             a row of `etude.results`.
-        runs_dir: the folder of runs in which a hash or `study/arm/seed` is looked for.
+        runs_dir: the folder of runs in which a hash or `study/arm/seed` is looked for; None: that of the config.
         device: where its model computes: "cpu", "cuda", or "auto" for a GPU if there is one.
         weights: which weights its model has, "last", "best" or "average"; None: those that the run tests.
 

@@ -90,7 +90,7 @@ def take_weights(model: nn.Module, init_from: Mapping[str, Any], tokenizer: Toke
 
 
 def _read_run(path: str) -> tuple[Weights, Tokenizer]:
-    run = RunDir.at(str(Path(path).expanduser()))
+    run = RunDir.at(path)
     for note in notes_on_code([run.result()]):
         log.warning("init_from=%s: %s", path, note)
     return final_weights(run, run.config()), open_tokenizer(run.tokenizer_file)

@@ -11,6 +11,7 @@ from etude.inspect.plan.device import Device
 from etude.inspect.plan.memory import estimate_peak_memory
 from etude.store.divergence import divergence
 from etude.store.identity import identify_training
+from etude.store.provenance import Code, code_of_run
 from etude.store.training_dir import FOLDER, TrainingDir
 from etude.tasks.size import Config, Size, is_ours, measure_size
 from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocabulary
@@ -157,6 +158,8 @@ def _state(config: Config, text: TextSize, training: str) -> str:
     if text.fingerprint is None:
         return "?"
     run = run_dir(config, text.fingerprint)
+    if config["stale"] == "rerun" and code_of_run(run) not in (None, Code.SAME):
+        return "to do"
     if run.finished:
         return "diverged" if divergence(run.result()) else "finished"
     shared = TrainingDir(run.runs_dir / FOLDER / training)

@@ -59,6 +59,8 @@ def find_config(words: Sequence[str]) -> NamedConfig:
             if others := [other for other in words if other is not word]:
                 raise UserError(f"{word} is a run, whose config is fixed: leave out {' '.join(others)}")
             return _load_run_config(run)
+    if len(arms := [word for word in words if is_arm(word)]) > 1:
+        raise UserError(f"{' and '.join(arms)} are {len(arms)} arms: show one, or all in one model: {'+'.join(arms)}")
     config = compose([_override(word) for word in words])
     return NamedConfig(resolve_valid(config), as_written(config), _folders(config))
 
