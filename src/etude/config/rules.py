@@ -416,8 +416,10 @@ def _validation_metrics_are_metrics(config: Config) -> None:
         )
     for name in names:
         if name not in config["metrics"]:
-            near = did_you_mean(str(name), config["metrics"])
-            raise UserError(f"budget.val_metrics: {name} is not a metric of this run: say metrics=[...] too, or {near}")
+            has = ", ".join(config["metrics"]) or "none"
+            raise UserError(
+                f"budget.val_metrics: {name} is no metric of this run, which has {has}: say metrics=[...] too"
+            )
 
 
 def _callbacks_fit(config: Config, at: At) -> None:
