@@ -54,7 +54,7 @@ KEEPING = [
             [*KEEPING, "averaging.checkpoints=2"],
             "averaging.checkpoints and callbacks.mine both decide .* say weights=best or weights=average",
         ),
-        (["budget.val_metrics=[blue]"], "budget.val_metrics: blue is no metric of this run, which has bleu, paper_bleu: "),
+        (["budget.val_metrics=[blue]"], "budget.val_metrics: blue is no metric of this run, which has bleu, paper"),
         (
             ["task=language_modelling", "model/encoder=none", "~decoding", "metrics=none", "budget.val_metrics=[bleu]"],
             "LanguageModelling writes no text that could be compared: leave it out",
