@@ -2,7 +2,7 @@ import re
 from pathlib import Path
 
 import pytest
-from optuna.distributions import IntDistribution
+from optuna.distributions import CategoricalDistribution, IntDistribution
 from tests.search.world import World, carry_out, loss, search
 
 from etude.cli.report import main
@@ -22,6 +22,18 @@ def test_the_best_trials_and_the_baseline_are_trained_on_seeds_that_the_search_h
     assert [run[-1] for run in runs] == ["seed=5", "seed=6", "seed=7"] * 3
     assert runs[0] == ["fixed=1", "seed=5"]
     assert runs[3] == ["fixed=1", *best[0].user_attrs["overrides"], "seed=5"]
+
+
+@pytest.mark.parametrize(("fixed", "drawn"), [(("experiment=table3/A1", "fixed=1"), False), (("fixed=1",), True)])
+def test_the_baseline_is_that_of_the_study_whose_arm_is_searched(
+    fixed: tuple[str, ...], drawn: bool, tmp_path: Path
+) -> None:
+    arms = {"experiment": Dimension(CategoricalDistribution(["table3/A1", "table3/A2"]), "two arms")} if drawn else {}
+    what = search(fixed=fixed, space={"k": Dimension(IntDistribution(1, 3), "1 to 3"), **arms})
+    best = best_trials(what, carry_out(what, World(tmp_path)).journal.study.trials, 1)
+    runs = confirming_runs(what, best, [], default_seed=1)
+    assert [{*run} for run in runs[:3]] == [{"experiment=table3/base", "fixed=1", f"seed={n}"} for n in (2, 3, 4)]
+    assert all(any(word in ("experiment=table3/A1", "experiment=table3/A2") for word in run) for run in runs[3:])
 
 
 def test_what_confirms_is_each_draw_once_on_seeds_that_none_of_its_runs_had(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from etude.report.wording import format_count
 from etude.search.sweep_file import Saving, planned_runs, saving_of
 from etude.store.metrics_file import to_number
 from etude.study.arms import override_key, split_override
-from etude.study.study import Paper, Study, load_if_known, value_at
+from etude.study.study import Paper, Study, arm_in, load_if_known, value_at, with_baseline
 from etude.terminal import console, fit_table, needed_width
 
 if TYPE_CHECKING:
@@ -215,16 +215,12 @@ def _compose(runs: Sequence[Run], bases: Sequence[Run]) -> dict[Run, ValidConfig
 
 def _baseline_of(run: Run) -> Run:
     """Return the run's overrides with the arm replaced by the study's baseline; without a study, no overrides."""
-    study, _ = _study_and_arm(run)
-    if study is None:
-        return ()
-    base = f"experiment={study.name}/{study.baseline}"
-    return tuple(base if override.startswith("experiment=") else override for override in run)
+    return tuple(with_baseline(run)) if arm_in(run)[0] else ()
 
 
 def _override_keys(run: Run) -> set[str]:
     """Return the keys of the overrides of a run and of its arm."""
-    study, arm = _study_and_arm(run)
+    study, arm = arm_in(run)
     of_arm = study.arms[arm] if study else []
     return {override_key(override) for override in [*run, *of_arm]}
 
@@ -246,13 +242,6 @@ def _chosen(config: dict[str, Any], key: str) -> Any:
 def _name(plans: Sequence["RunPlan"]) -> str:
     """Return the name that the plans share, or else their number."""
     return plans[0].name if len({one.name for one in plans}) == 1 else format_count(len(plans))
-
-
-def _study_and_arm(run: Run) -> tuple[Study | None, str]:
-    """Return the study and the arm that a run names; None if it names no study, or several arms at once."""
-    name = dict(map(split_override, run)).get("experiment", "")
-    study, _, arm = name.partition("/")
-    return (None, "") if "+" in name else (load_if_known(study), arm)
 
 
 def _differences(found: Difference, overridden: set[str], config: dict[str, Any]) -> dict[str, Any]:

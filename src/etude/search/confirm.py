@@ -1,4 +1,4 @@
-"""Confirm what a search has found: its best trials, and what it began from, on seeds that it has not seen."""
+"""Confirm what a search has found: its best trials, and the study's baseline, on seeds that it has not seen."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -9,7 +9,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from etude.errors import UserError
 from etude.search.search import Search
-from etude.study.arms import split_override, without_seed
+from etude.study.arms import override_key, split_override, without_seed
+from etude.study.study import with_baseline
 
 SEEDS = 3
 
@@ -49,6 +50,9 @@ def confirming_runs(
 ) -> list[list[str]]:
     """Return the overrides of the runs that confirm trials: the baseline on three fresh seeds, and then each of them.
 
+    The baseline is that of the study that the search or the best trial names, or else the config that the search began
+    from.
+
     Args:
         search: the search.
         best: the trials.
@@ -60,7 +64,10 @@ def confirming_runs(
     said = [int(value) for key, value in map(split_override, [*search.fixed, *drawn]) if key == "seed"]
     first = max([*(said or [default_seed]), *search.seeds]) + 1
     tried = [without_seed(trial.user_attrs["overrides"]) for trial in best]
-    return [[*fixed, *words, f"seed={seed}"] for words in ([], *tried) for seed in range(first, first + SEEDS)]
+    arm = [word for word in tried[0] if override_key(word) == "experiment"]
+    baseline = with_baseline([*fixed, *arm])
+    whole = [baseline, *([*fixed, *words] for words in tried)]
+    return [[*words, f"seed={seed}"] for words in whole for seed in range(first, first + SEEDS)]
 
 
 def note_confirmation(study: Study, best: Sequence[FrozenTrial], places: Sequence[Path]) -> None:

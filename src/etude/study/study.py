@@ -141,6 +141,21 @@ def load_if_known(name: str) -> Study | None:
     return load_study(name) if name in study_names() else None
 
 
+def arm_in(overrides: Iterable[str]) -> tuple[Study | None, str]:
+    """Return the study and the arm that overrides name; None if they name no study, or several arms at once."""
+    name = dict(map(split_override, overrides)).get("experiment", "")
+    study, _, arm = name.partition("/")
+    return (None, "") if "+" in name else (load_if_known(study), arm)
+
+
+def with_baseline(overrides: Iterable[str]) -> list[str]:
+    """Return overrides with the arm that they name, if any, replaced by the baseline of its study."""
+    overrides = [*overrides]
+    study, _ = arm_in(overrides)
+    base = f"experiment={study.name}/{study.baseline}" if study else ""
+    return [base if base and override_key(word) == "experiment" else word for word in overrides]
+
+
 def metrics_of(study: str, task: str | None = None) -> dict[str, Metric]:
     """Return the metrics of a study; for runs outside a study, such as `single`, the default metrics of their task."""
     return known.metrics if (known := load_if_known(study)) else default_metrics(task)
