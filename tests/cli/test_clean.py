@@ -212,6 +212,20 @@ def test_a_run_that_failed_before_its_first_step_goes(make_run: Make, capsys: py
     assert waiting.config_file.exists()
 
 
+def test_of_some_studies_no_training_is_promised_that_a_failed_run_of_another_names(
+    make_run: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = failed(make_run("base", None, training="one"))
+    other = failed(make_run("base", None, "mine", training="one"))
+    clean(["mine", "--yes"])
+    printed = capsys.readouterr().out
+    assert "trainings that no run names" not in printed
+    assert "left as they are" not in printed
+    assert one.own_training.path.exists() and not other.path.exists()
+    clean(["table3", "--yes"])
+    assert not one.own_training.path.exists()
+
+
 @pytest.mark.parametrize("kept", ["training/metrics.csv", "training/checkpoints/last.ckpt", "log.txt"])
 def test_a_failed_run_that_has_taken_a_step_or_is_begun_again_stays(kept: str, make_run: Make) -> None:
     run = failed(make_run("base", None))

@@ -60,8 +60,14 @@ def main(words: Sequence[str]) -> None:
 
 
 def _find(runs_dir: Path, studies: Sequence[str]) -> list[Removable]:
-    """Find what may be deleted of some studies, or of all."""
-    return [one for one in find_removable(runs_dir) if not studies or {*studies} & {*one.studies}]
+    """Find what may be deleted of some studies, or of all; a training goes with the last run that names it."""
+    if not studies:
+        return [*find_removable(runs_dir)]
+    return [
+        one
+        for one in find_removable(runs_dir)
+        if ({*studies} >= {*one.studies} if one.kind is Kind.UNNAMED else {*studies} & {*one.studies})
+    ]
 
 
 def _render(removable: Sequence[Removable]) -> Table:
