@@ -72,19 +72,26 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def typed_path(name: str) -> Path:
+    """Return the path that a user types, where ~ is the home folder; ~x, which is no user's, stays."""
+    with suppress(RuntimeError):
+        return Path(name).expanduser()
+    return Path(name)
+
+
 def write_or_print(name: str, text: str) -> None:
     """Write `text` to the file of that name, or to standard output if the name is -."""
     if name == "-":
         sys.stdout.write(text)
     else:
-        write_text(Path(name).expanduser(), text)
+        write_text(typed_path(name), text)
 
 
 def write_or_print_page(name: str, page: str) -> None:
     """Write an HTML page to the file of that name and print its address, or to standard output if the name is -."""
     write_or_print(name, page)
     if name != "-":
-        sys.stdout.write(f"{Path(name).expanduser().resolve().as_uri()}  open it in a browser\n")
+        sys.stdout.write(f"{typed_path(name).resolve().as_uri()}  open it in a browser\n")
 
 
 def format_json(value: Any) -> str:

@@ -168,6 +168,7 @@ def test_the_count_is_the_papers_at_full_size(shown):
             ["table3/A1", "table3/A2"],
             "table3/A1 and table3/A2 are 2 arms: show one, or all in one model: table3/A1+table3",
         ),
+        (["table3/A1", "~model/nrm"], "model/nrm"),
         (["run=nowhere"], "nowhere is not the directory of a run"),
         (["model.haeds=4"], "model.haeds is not a key of model; did you mean heads"),
         (["model.n_layers=0"], "model.n_layers must be at least 1"),

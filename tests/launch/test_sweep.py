@@ -149,7 +149,7 @@ def test_a_source_is_asked_as_soon_as_there_is_room_and_told_how_each_run_ends(m
 
 def test_what_a_search_has_pruned_does_not_go_on_when_another_run_has_failed(make_run: Make) -> None:
     launcher = Elsewhere(A1=[State.PRUNED], A2=[State.FAILED])
-    with pytest.raises(SweepFailed, match="the others are finished; the same command runs only these again"):
+    with pytest.raises(SweepFailed, match="the others have ended; the same command goes on with the search"):
         run_all([], launcher, source=Asked(make_run("A1"), make_run("A2")), at_once=2)
 
 

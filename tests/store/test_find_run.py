@@ -82,3 +82,9 @@ def test_the_folder_of_runs_is_that_of_the_users_own_config(place: Path) -> None
 def test_a_path_from_the_home_folder_is_found(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(place))
     assert find_run(f"~/runs/{RUNS[0]}").path == place / "runs" / RUNS[0]
+
+
+def test_a_config_without_a_folder_of_runs_is_of_another_project(place: Path) -> None:
+    (place / "conf").mkdir()
+    (place / "conf/train.yaml").write_text("defaults: []\n")
+    assert find_run("77f0").path == Path("runs") / RUNS[3]

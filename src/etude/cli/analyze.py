@@ -45,7 +45,7 @@ def analyze(config: dict[str, Any], *, as_json: bool) -> None:
     try:
         write_text(run.analysis_file, f"{text}\n")
     except UserError as error:  # the directory may be read-only; the summary has been printed
-        why = getattr(error.__cause__, "strerror", error)
+        why = f"{run.analysis_file}: {getattr(error.__cause__, 'strerror', None) or error}"
         sys.stderr.write(f"etude: {why}: the answers above are not kept, and no page shows them\n")
     else:
         sys.stdout.write("" if as_json else f"{run.analysis_file}\n")  # not with rich, which would wrap the path

@@ -11,7 +11,7 @@ from rich.text import Text
 from etude import __version__
 from etude.cli.arguments import parse
 from etude.errors import UserError
-from etude.files import write_json
+from etude.files import typed_path, write_json
 from etude.store.cores import usable_cores
 from etude.store.machine import look_around
 from etude.terminal import console
@@ -44,6 +44,6 @@ def main(words: Sequence[str]) -> None:
     console().print(f"étude {__version__}")
     console().print(table)
     if file := args.options.get("--json"):
-        write_json(Path(file).expanduser(), {"etude": __version__, "findings": [asdict(one) for one in findings]})
+        write_json(typed_path(file), {"etude": __version__, "findings": [asdict(one) for one in findings]})
     if broken := [one.about for one in findings if one.broken]:
         raise UserError(f"étude cannot work before {', '.join(broken)} is fixed, as it says above")

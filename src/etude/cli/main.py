@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one verb, and exit.
 
     Exit status: 0 success, 1 a run failed, 2 a user's mistake with a message that says how to fix it, 3 the run
-    diverged, 4 its search has paused or pruned it, 75 another process works on the run, 130 interrupted. A sweep
+    diverged, 4 its search or W&B has paused or pruned it, 75 another process works on the run, 130 interrupted. A sweep
     succeeds when every run has a result; a run that diverged has one.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)

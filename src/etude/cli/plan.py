@@ -162,7 +162,7 @@ def _detect(study: Study, difference: float, plans: Sequence["RunPlan"]) -> tupl
 
 
 def _hours(plans: Sequence["RunPlan"], saving: Saving, share: float = 1.0) -> float:
-    """Return the hours of the runs to do if of the trials among them this share is trained."""
+    """Return the hours of the runs to do if of the trials among them this share is trained, of an arm one at a time."""
     hours, trials = 0.0, dict[str, list[float]]()
     for plan in plans:
         if not plan.done and saving.pilots and plan.config["seed"] not in saving.pilots:
@@ -170,14 +170,15 @@ def _hours(plans: Sequence["RunPlan"], saving: Saving, share: float = 1.0) -> fl
         elif not plan.done:
             trials.setdefault(plan.config["arm"], []).append(plan.hours)
     most = inf if saving.hours is None else saving.hours
-    return hours + sum(min(sum(one) * share, most + max(one)) for one in trials.values())
+    seeds = len(saving.pilots) or 1  # of a trial, which the last one begun completes
+    return hours + sum(min(sum(one) * share, most + seeds * max(one)) for one in trials.values())
 
 
 def _on_saving(plans: Sequence["RunPlan"], saving: Saving) -> str:
     """Say that the cost is the most that there may be, and about how much it will be."""
     from etude.inspect.plan.table import format_hours
 
-    begun = f"; no trial of an arm begins after {format_hours(saving.hours)} hours" if saving.hours else ""
+    begun = f"; one by one, no trial of an arm begins after {format_hours(saving.hours)} hours" if saving.hours else ""
     most = format_hours(_hours(plans, saving))
     if saving.share is None:
         return f"At most {most} hours: trials that are stopped early and arms that are decided early cost less{begun}."

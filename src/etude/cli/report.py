@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from etude.cli.arguments import Arguments, parse
 from etude.config.quoting import quote
 from etude.errors import UserError
-from etude.files import write_or_print, write_or_print_page
+from etude.files import typed_path, write_or_print, write_or_print_page
 from etude.report import (
     Results,
     confirmation_table,
@@ -161,7 +161,7 @@ def _command(words: Sequence[str], page: str) -> str:
 
 def _names_runs(name: str) -> bool:
     """Return whether `name` means directories of runs."""
-    return bool(re.search(r"[*?[]", name)) or ("/" in name and Path(name).is_dir())
+    return bool(re.search(r"[*?[]", name)) or ("/" in name and typed_path(name).is_dir())
 
 
 def _report_several(

@@ -3,12 +3,11 @@
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from etude.cli.arguments import Arguments, parse
 from etude.cli.report import find_search, names_sweep, read_from, refuse_metric_without_from, sweep_words
 from etude.errors import UserError
-from etude.files import write_or_print
+from etude.files import typed_path, write_or_print
 from etude.garbage import pause_garbage_collector
 from etude.report import Results, results_of_sweep
 from etude.report import results as find_results
@@ -56,7 +55,7 @@ def main(words: Sequence[str]) -> None:
         if option == "--parquet":
             if file == "-":
                 raise UserError("--parquet - would fill the terminal with bytes: name a file, or write --csv -")
-            write_parquet(rows, Path(file).expanduser())
+            write_parquet(rows, typed_path(file))
         else:
             write_or_print(file, rows.to_csv(index=False) if option == "--csv" else as_json(rows))
     sys.stderr.write("".join(f"{note}\n" for note in notes))

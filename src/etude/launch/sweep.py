@@ -220,7 +220,7 @@ def conclude(jobs: Sequence[Job], *, stopped: bool, searched: bool = False) -> N
         logger.warning("W&B lacks %d of %d runs; this sends them: wandb sync %s", len(kept), len(jobs), folders)
     if stopped:
         done = sum(job.state in DONE for job in jobs)
-        others = "; the same command goes on with the others" if done < len(jobs) else ""
+        others = "; the same command goes on with the others" if searched or done < len(jobs) else ""
         raise KeyboardInterrupt(f"{done} of {len(jobs)} runs are finished{others}")
     failed = [job for job in jobs if job.state is State.FAILED]
     ended = (*DONE, State.FAILED, *((State.PAUSED, State.PRUNED) if searched else ()))
@@ -229,6 +229,8 @@ def conclude(jobs: Sequence[Job], *, stopped: bool, searched: bool = False) -> N
         failures = "\n\n".join(job.failure() for job in failed)
         others = "the others are finished" if len(failed) < len(jobs) else "none is finished"
         again = "the same command runs only these again"
+        if searched:
+            others, again = "the others have ended", "the same command goes on with the search"
         if unfinished:  # after fail_fast
             others, again = f"{len(unfinished)} were stopped or not begun", "the same command goes on with all of them"
         raise SweepFailed(f"{len(failed)} of {len(jobs)} runs failed:\n\n{failures}\n\n{others}; {again}")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from etude.errors import UserError, did_you_mean
+from etude.files import typed_path
 from etude.report import figures, frame
 from etude.report.arms_frame import arms_frame
 from etude.report.compare import compare
@@ -218,7 +219,7 @@ def results_of_runs(patterns: Sequence[str], where: Mapping[str, str] | None = N
 
 def _run_folders(patterns: Iterable[str]) -> list[Path]:
     """Return the directories of runs that some patterns match, each once, or those below what they match."""
-    expanded = [str(Path(pattern).expanduser()) for pattern in patterns]
+    expanded = [str(typed_path(pattern)) for pattern in patterns]
     matched = [Path(path) for pattern in expanded for path in sorted(glob.glob(pattern))]  # noqa: PTH207, may be absolute
     inside = ("", "seed*/", "*/seed*/", "*/*/seed*/")
     found = [run for path in matched for depth in inside for run in sorted(path.glob(depth) if depth else [path])]

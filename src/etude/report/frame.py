@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 from etude.config.difference import difference
 from etude.errors import UserError, did_you_mean
-from etude.files import format_json, replacing
+from etude.files import format_json, replacing, typed_path
 from etude.paths import find_file, folders_of
 from etude.report.confounds import comparable_config
 from etude.store.provenance import code_of
@@ -274,7 +274,7 @@ def read_cells(file: Path) -> tuple[list[str], list[tuple[int, dict[str, str]]]]
         UserError: it cannot be read, or is no table.
     """
     try:
-        lines = file.read_text(encoding="utf-8-sig").splitlines(keepends=True)
+        lines = typed_path(str(file)).read_text(encoding="utf-8-sig").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise UserError(f"{file} cannot be read: {why}; --from takes a CSV with the columns arm and seed") from error

@@ -20,7 +20,7 @@ _COUNTED = (State.FINISHED, State.RUNNING, State.FAILED, State.PAUSED, State.PRU
 
 _WHY = {
     State.PRUNED: "others of its search were better",
-    State.PAUSED: "its search may let it go on",
+    State.PAUSED: "its search, or the same command, may let it go on",
     State.STOPPED: "the same command goes on from its last checkpoint",
 }
 

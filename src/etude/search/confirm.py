@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 from etude.errors import UserError
 from etude.search.search import Search
 from etude.study.arms import override_key, split_override, without_seed
-from etude.study.study import with_baseline
+from etude.study.study import arm_in, with_baseline
 
 SEEDS = 3
 
@@ -65,7 +65,7 @@ def confirming_runs(
     first = max([*(said or [default_seed]), *search.seeds]) + 1
     tried = [without_seed(trial.user_attrs["overrides"]) for trial in best]
     arm = [word for word in tried[0] if override_key(word) == "experiment"]
-    baseline = with_baseline([*fixed, *arm])
+    baseline = with_baseline([*fixed, *arm]) if arm_in(arm)[0] else with_baseline(fixed)
     whole = [baseline, *([*fixed, *words] for words in tried)]
     return [[*words, f"seed={seed}"] for words in whole for seed in range(first, first + SEEDS)]
 

@@ -29,7 +29,7 @@ _SHOWN = 4  # paths that a message lists
 
 def default_runs_dir() -> str:
     """Return the folder of runs that the config names, unless another is typed."""
-    return str(read_yaml(find_file("conf", "train.yaml"))["runs_dir"])
+    return str(read_yaml(find_file("conf", "train.yaml")).get("runs_dir") or "runs")
 
 
 def find_run(which: Which, runs_dir: str | Path | None = None) -> RunDir:
@@ -51,12 +51,13 @@ def find_run(which: Which, runs_dir: str | Path | None = None) -> RunDir:
             f"{type(which).__name__} without a path names no run: give its directory, its hash, study/arm/seed, or a "
             "row of etude.results(...)"
         )
-    name, runs_dir = os.fspath(given), Path(runs_dir or default_runs_dir()).expanduser()
+    name = os.fspath(given)
     run = RunDir.at(name)
     if is_there(run.path):
         if not run.config_file.is_file():
             raise run.not_a_run
         return run
+    runs_dir = Path(runs_dir or default_runs_dir()).expanduser()
     found = _search(name, runs_dir)
     if len(found) > 1:
         shown = ", ".join(map(str, found[:_SHOWN])) + ", …" * (len(found) > _SHOWN)

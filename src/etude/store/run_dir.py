@@ -38,7 +38,7 @@ from typing import Any
 import yaml
 
 from etude.errors import UserError
-from etude.files import read_json, replacing, write_json, write_text
+from etude.files import read_json, replacing, typed_path, write_json, write_text
 from etude.store.training_dir import FOLDER, NamedFile, TrainingDir
 
 _NAME = re.compile(r"seed-?\d+-[0-9a-f]+")
@@ -81,7 +81,7 @@ class RunDir:
     @classmethod
     def at(cls, path: str) -> "RunDir":
         """Return the run in the directory `path`; `<run>/training/checkpoints/last.ckpt` names it, too."""
-        given = Path(path).expanduser()
+        given = typed_path(path)
         if given.suffix != ".ckpt":
             return cls(given)
         if len(given.parents) > 2:

@@ -22,7 +22,7 @@ class State(StrEnum):
     DIVERGED = "diverged"  # finished, but without usable scores; the same run would diverge again
     FAILED = "failed"
     STOPPED = "stopped"  # the sweep was interrupted
-    PAUSED = "paused"  # its search wanted it to stop here, and may let it go on
+    PAUSED = "paused"  # its search, or W&B's button, wanted it to stop here; it may go on
     PRUNED = "pruned"  # its search stopped it for good, as others were better
 
 

@@ -109,7 +109,9 @@ def train(run: RunDir) -> dict[str, Any]:
                 raise KeyboardInterrupt(_GOES_ON) from stop
             if rank() == 0:
                 progress.put("training", step=stop.step)
-            raise StoppedBySearch(f"its search has {stop.by_search} it at step {stop.step}; {_GOES_ON}") from stop
+            raise StoppedBySearch(
+                f"{stop.by_search} at step {stop.step}, as its search or W&B asks; {_GOES_ON}"
+            ) from stop
         except KeyboardInterrupt as stop:
             raise KeyboardInterrupt(_GOES_ON) from stop
         except Exception as error:
