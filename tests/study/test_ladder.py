@@ -12,6 +12,12 @@ STUDY = "baseline: base\narms: {base: [], A1: [model.heads=1]}\nladder: "
 RUNGS = "{s: [scale.width=0.03125], m: [scale.width=0.046875], l: [scale.width=0.0625], xl: [scale.width=0.078125]}"
 
 
+def test_the_seeds_of_a_sweep_file_give_way_to_those_of_the_rungs() -> None:
+    runs = planned_runs("table3", ["ladder=true"])
+    arms, seeds = len(load_study("table3").arms), (3, 3, 1, 1, 1)
+    assert len({*map(frozenset, runs)}) == len(runs) == arms * sum(seeds)
+
+
 def write(folder: Path, ladder: str) -> None:
     (folder / "study.yaml").write_text(STUDY + ladder + "\n")
 

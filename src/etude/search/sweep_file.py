@@ -329,6 +329,7 @@ def _read_sweep(name: str, extra: Sequence[str]) -> tuple[dict[str, Any], list[s
             raise UserError(f"{key} {what} of a study: leave out {other}")
     if "experiment" in map(override_key, written) and (key := next(iter(keys & {"arm", "study"}), "")):
         raise UserError(f"{key}=... would give all arms one name: `etude train experiment=STUDY/ARM` runs one arm")
+    keys |= {"seed"} if options.get("ladder") else set()  # each rung has its own
     return options, [override for override in written if override_key(override) not in keys] + typed
 
 
