@@ -94,5 +94,5 @@ def test_what_does_not_go_with_a_ladder_is_answered(words: list[str], told: str,
 
 
 def test_a_study_without_a_ladder_says_how_to_write_one() -> None:
-    with pytest.raises(UserError, match=r"study table3 has no ladder; add to its study.yaml"):
-        planned_runs("table3", ["ladder=true"])
+    with pytest.raises(UserError, match=r"study axes has no ladder; add to its study.yaml"):
+        planned_runs("axes", ["ladder=true"])
