@@ -106,9 +106,10 @@ def of_diff(words: str) -> str:
 
 
 def of_live(words: str) -> str:
-    with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as out:
+    with TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as out, pytest.MonkeyPatch.context() as patch:
         run = run_of_a_study(Path(folder), "single", words.replace("/", "|"))
         out.isatty = lambda: True  # type: ignore[method-assign]
+        patch.setenv("TERM", "xterm")  # a dumb one has no table that moves
         with dashboard([Job(run)]):
             pass
     return out.getvalue().replace("|", "/")

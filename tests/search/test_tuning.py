@@ -297,7 +297,7 @@ def test_arms_get_the_same_hours_and_with_more_of_them_go_on(folder: Path) -> No
     [two] = tuning_searches(load_study("mine"), runs)
     assert (half.hours, two.hours, half.name) == (0.5, 2, two.name)
     words = ["tuned=true", "seed=11"]
-    assert saving_of("mine", words, planned_runs("mine", words)) == Saving(None, [101])
+    assert saving_of("mine", words, planned_runs("mine", words)) == Saving(None, [101], 2)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_run_that_its_search_pauses_ends_bit_for_bit_as_one_that_was_never_pau
     run = runs("paused", *SETTING)
     for step in (3, 3, 6):  # the second time there is nothing to do
         write_stop(run, Stop(step, State.PAUSED))
-        with pytest.raises(StoppedBySearch, match=f"paused it at step {step}"):
+        with pytest.raises(StoppedBySearch, match=f"paused at step {step}"):
             train(run)
         assert read_checkpoint(run.checkpoint)["global_step"] == step
         assert read_run(run).state is State.PAUSED
@@ -105,7 +105,7 @@ def test_a_run_that_is_pruned_while_it_trains_does_not_wait_for_a_validation(
 
     monkeypatch.setattr(MetricsFile, "write", write_and_prune)
     monkeypatch.setattr("etude.training.stopping._LOOK_AFTER", 0.0)
-    with pytest.raises(StoppedBySearch, match="pruned it at step 20"):  # of the first row of training
+    with pytest.raises(StoppedBySearch, match="pruned at step 20"):  # of the first row of training
         train(run)
     assert read_run(run).state is State.PRUNED
 
