@@ -125,6 +125,16 @@ def test_arms_with_another_budget_are_named_once_with_what_would_even_it_out(pri
     assert "Not the budget" not in printed("model.d_ff=512")  # no study, so no arms to be fair to
 
 
+def test_of_several_sizes_of_an_arm_the_range_is_told_and_no_way_out_that_is_of_one_size(printed):
+    out = printed("experiment=table3/C1", "scale.width=0.125,0.25")
+    found = re.search(
+        r"C1: (0\.\d+) to (0\.\d+) × the parameters, (0\.\d+) to (0\.\d+) × the training FLOPs$", out, re.M
+    )
+    assert found
+    assert float(found[1]) < float(found[2])
+    assert float(found[3]) < float(found[4])
+
+
 def test_brackets_are_no_markup(printed):
     out = printed("data=files", "data.source='[/red]'", "data.target=b")
     assert "data.source=[/red]" in out.replace("\n", "")
@@ -281,11 +291,14 @@ def test_trials_that_begin_for_so_many_hours_cost_no_more_than_these_and_the_las
         "tune: {budget.lr_factor: {min: 0.5, max: 2.0}, trials: 4, hours: 2.5}\n"
     )
     words = ["own", "tuned=true", "scale=full", "budget=full"]
-    runs = told(*words)["runs"]
+    planned = told(*words)
+    runs = planned["runs"]
     [hours] = {run["hours"] for run in runs}
     others = [run for run in runs if run["seed"] != 101]
+    most = 2 * (2.5 + hours) + len(others) * hours
+    assert planned["to_do"]["hours_at_most"] == pytest.approx(most)
     found = " ".join(printed(*words).split())
-    assert f"At most {format_hours(2 * (2.5 + hours) + len(others) * hours)} hours" in found
+    assert f"At most {format_hours(most)} hours" in found
     assert len(runs) == 2 * 4 + len(others)
     assert "no trial of an arm begins after 2:30 hours" in found
 

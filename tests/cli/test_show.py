@@ -182,6 +182,16 @@ def test_a_mistake_is_one_sentence(shown, words, sentence):
     assert "\n" not in str(caught.value)
 
 
+def test_a_run_is_found_by_what_names_it_for_other_commands(shown):
+    run = freeze(compose(["model.heads=8"]))
+    names = [str(run.path), f"run={run.path}", f"{run.path}/training/checkpoints/last.ckpt", run.id.partition("-")[2]]
+    assert len({shown(name) for name in [*names, "single/base/1", "run=single/base/1"]}) == 1
+    assert shown("single/base/1") != shown("model.heads=4")
+    freeze(compose(["model.heads=2"]))
+    with pytest.raises(UserError, match="single/base/1 names 2 runs; say which"):
+        shown("single/base/1")
+
+
 def test_nothing_can_be_changed_in_a_run(shown):
     run = freeze(compose())
     with pytest.raises(UserError, match=r"leave out model\.heads=4"):

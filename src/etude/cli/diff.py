@@ -18,8 +18,8 @@ from etude.terminal import console, format_value
 
 HELP = """usage: etude diff A B
 
-Shows what B does differently from A. Each is a run directory, an arm of a
-study, or overrides in quotes; "" is the default.
+Shows what B does differently from A. Each is a run (its directory, its hash
+or study/arm/seed), an arm of a study, or overrides in quotes; "" is the default.
 
   etude diff table3/base table3/A1
   etude diff "" "model.heads=4 scale=small"

@@ -1,5 +1,6 @@
 """Run Hydra's command line, with its overrides and flags, for a verb; errors are reported by étude."""
 
+import logging
 import os
 import re
 import sys
@@ -44,6 +45,7 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     _refuse_options(verb, words)
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
+    logging.raiseExceptions = False  # a line that nobody reads any more, as behind `| head`, is no error
     overrides = [word for word in words if word[:1] != "-" and ("=" in word or word[:1] == "~")]
     flags = [word for word in words if word not in overrides]  # Hydra wants them, and what they are given, first
     flags = [

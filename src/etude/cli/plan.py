@@ -101,6 +101,8 @@ def main(words: Sequence[str]) -> None:
     detected = _detect(study, sought, ours) if study else ("", {})
     if "--json" in args.options:
         content = as_json(ours, differs, paper, unequal, same, idle, where)
+        if saving:
+            content["to_do"]["hours_at_most"] = _hours(ours, saving)
         if saving and saving.share is not None:
             content["to_do"]["hours_with_promotion"] = _hours(ours, saving, saving.share)
         content |= {"detect": detected[1]} if study else {}

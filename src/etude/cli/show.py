@@ -18,7 +18,7 @@ weights take no memory.
   etude show                                 the default model
   etude show model/position=learned          with a change
   etude show table3/A1 scale=full            an arm of a study
-  etude show run=runs/...                    the model of a run
+  etude show table3/A1/1                     the model of a run: study/arm/seed, hash or directory
   --json                                     print JSON
 """
 

@@ -23,7 +23,7 @@ class Row(Protocol):
 Which = str | os.PathLike[str] | Mapping[str, Any] | Row
 """What names a run; see `find_run`."""
 
-_HASH = re.compile(r"(?:seed-?\d+-)?[0-9a-f]+")
+HASH = re.compile(r"(?:seed-?\d+-)?[0-9a-f]+")
 _SHOWN = 4  # paths that a message lists
 
 
@@ -74,7 +74,7 @@ def _search(name: str, runs_dir: Path) -> list[Path]:
     if slash:
         pattern = f"{seed}-*" if seed.startswith("seed") else f"seed{seed}-*"
         return _runs(runs_dir / study / arm, pattern) if arm and re.fullmatch(r"(seed)?-?\d+", seed) else []
-    return _runs(runs_dir, f"*/*/{'' if name.startswith('seed') else 'seed*-'}{name}*") if _HASH.fullmatch(name) else []
+    return _runs(runs_dir, f"*/*/{'' if name.startswith('seed') else 'seed*-'}{name}*") if HASH.fullmatch(name) else []
 
 
 def _runs(folder: Path, pattern: str) -> list[Path]:

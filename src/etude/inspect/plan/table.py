@@ -110,13 +110,20 @@ def plan_notes(
         lines.append(f"Choices that change nothing, as the model has no such part: {choices}.")
     for baseline in dict.fromkeys(gap.baseline for gap in unequal):
         lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
-        gaps_by_arm: dict[str, list[str]] = {}
+        gaps_by_arm: dict[str, dict[str, list[Gap]]] = {}
         for gap in unequal:
             if gap.baseline == baseline:
-                way = f" ({gap.override})" if gap.override else ""
-                gaps_by_arm.setdefault(gap.run.config["arm"], []).append(f"{gap.ratio:.2f} × the {gap.what}{way}")
-        lines += [f"  {arm}: {', '.join(dict.fromkeys(ratios))}" for arm, ratios in gaps_by_arm.items()]
+                gaps_by_arm.setdefault(gap.run.config["arm"], {}).setdefault(gap.what, []).append(gap)
+        lines += [f"  {arm}: {', '.join(map(_name_gaps, gaps.values()))}" for arm, gaps in gaps_by_arm.items()]
     return lines
+
+
+def _name_gaps(gaps: Sequence[Gap]) -> str:
+    """Say how far an arm is off in one budget: at one size, with the way out, or as a range over several sizes."""
+    ratios = " to ".join(dict.fromkeys(f"{end(gap.ratio for gap in gaps):.2f}" for end in (min, max)))
+    ways = {gap.override for gap in gaps}
+    way = f" ({ways.pop()})" if len(ways) == 1 and None not in ways else ""
+    return f"{ratios} × the {gaps[0].what}{way}"
 
 
 def _memory(plans: Sequence[RunPlan], device: Device) -> str:

@@ -1,7 +1,6 @@
 """Find the config that the command line names: of a run directory, of an arm of a study, or from overrides."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -11,11 +10,12 @@ from typing import Any
 from omegaconf import DictConfig
 
 from etude.config.compose import compose
-from etude.config.resolve import as_written, resolve, resolve_valid
+from etude.config.resolve import as_written, resolve_valid
 from etude.data.vocabularies import open_tokenizer
 from etude.errors import UserError, did_you_mean
 from etude.files import read_json
 from etude.paths import is_there
+from etude.store.find_run import HASH, find_run
 from etude.store.run_dir import RunDir
 from etude.study.arm_names import arm_names, is_arm
 from etude.study.arms import unquote
@@ -47,18 +47,17 @@ def find_config(words: Sequence[str]) -> NamedConfig:
     """Find the config that `words` name, and validate it unless it is a run's, which may predate today's rules.
 
     Args:
-        words: a run directory (`runs/...` or `run=runs/...`), or overrides, where `table3/A1` is short for
-            `experiment=table3/A1`; empty for the defaults.
+        words: a run, as `find_run` takes it, with `run=` before it or without; or overrides, where `table3/A1` is
+            short for `experiment=table3/A1`; empty for the defaults.
 
     Raises:
         UserError: a word is none of these, or the config is not valid.
     """
     for word in words:
-        run = RunDir.at(unquote(word.removeprefix("run=")))
-        if word.startswith("run=") or is_there(run.config_file):
+        if _names_run(word):
             if others := [other for other in words if other is not word]:
                 raise UserError(f"{word} is a run, whose config is fixed: leave out {' '.join(others)}")
-            return _load_run_config(run)
+            return _load_run_config(find_run(unquote(word.removeprefix("run="))))
     if len(arms := [word for word in words if is_arm(word)]) > 1:
         raise UserError(f"{' and '.join(arms)} are {len(arms)} arms: show one, or all in one model: {'+'.join(arms)}")
     config = compose([_override(word) for word in words])
@@ -71,6 +70,15 @@ def _folders(config: DictConfig) -> list[Traversable]:
     return [Path(path) if schema == "file" else files(path) for schema, path in sources if schema in ("file", "pkg")]
 
 
+def _names_run(word: str) -> bool:
+    """Return whether a word names a run: its directory, or what can only be a hash or study/arm/seed."""
+    if word.startswith("run=") or is_there(RunDir.at(unquote(word)).config_file):
+        return True
+    if "=" in word or word.startswith("~") or is_arm(word) or word in study_names():
+        return False
+    return is_there(Path(word)) or word.count("/") > 1 or HASH.fullmatch(word) is not None
+
+
 def _override(word: str) -> str:
     if is_arm(word):
         return f"experiment={word}"
@@ -80,24 +88,13 @@ def _override(word: str) -> str:
         raise UserError(f"{word} is a study: name one of its arms, such as {word}/{load_study(word).baseline}")
     if (study := word.partition("/")[0]) in study_names():
         load_study(study)  # says what is wrong with it, if anything is
-    if is_there(Path(word)) or word.count("/") > 1:
-        raise RunDir(Path(word)).not_a_run
     raise UserError(
-        f"{word!r} is neither the directory of a run, nor an arm of a study, nor key=value; "
-        f"{did_you_mean(word, arm_names())}"
+        f"{word!r} is neither a run, nor an arm of a study, nor key=value; {did_you_mean(word, arm_names())}"
     )
 
 
 def _load_run_config(run: RunDir) -> NamedConfig:
-    """Load the config of a run; `written` has the values that composing its overrides again reproduces."""
-    if not run.config_file.is_file():
-        raise run.not_a_run
-    config = run.config()
-    written: Config = {}
-    with suppress(OSError, UserError):
-        again = compose(run.overrides_file.read_text(encoding="utf-8").splitlines())
-        written = _where_same(config, resolve(again), as_written(again))
-    return NamedConfig(config, written, text=run.text(), vocabulary=_count_learned(run))
+    return NamedConfig(run.config(), run.written(), text=run.text(), vocabulary=_count_learned(run))
 
 
 def _count_learned(run: RunDir) -> int | None:
@@ -106,14 +103,3 @@ def _count_learned(run: RunDir) -> int | None:
     if recorded is None and run.tokenizer_file.is_file():
         return len(open_tokenizer(run.tokenizer_file))
     return recorded
-
-
-def _where_same(config: Config, again: Config, written: Config) -> Config:
-    """Keep the entries of `written` whose value in `again` still equals that of the run's config."""
-    kept: Config = {}
-    for key in config.keys() & written.keys():
-        if isinstance(config[key], dict) and isinstance(written[key], dict):
-            kept[key] = _where_same(config[key], again[key], written[key])
-        elif config[key] == again[key]:
-            kept[key] = written[key]
-    return kept
