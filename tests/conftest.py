@@ -75,5 +75,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """The thousands of tests that were collected are no garbage: the collector need not look at them again."""
+    """The thousands of tests that were collected are no garbage: the collector need not look at them again.
+
+    Nor need it look at what a test makes so often; the suite is a fifteenth faster for it.
+    """
     gc.freeze()
+    gc.set_threshold(100_000, 50, 100)

@@ -3,7 +3,6 @@
 Hydra sets values (`seed=2`, `model.heads=4`) in what it composed of the chosen files; so does this, in a copy.
 """
 
-import copy
 import hashlib
 import os
 import pickle
@@ -12,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import hydra.version
 import omegaconf.base
 from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl, get_overrides_dirname
@@ -75,12 +75,13 @@ def _tell_hydra(node: DictConfig, overrides: list[Override]) -> None:
 def parse_nothing_twice(patch: Callable[[Any, str, Any], None]) -> None:
     """Hydra parses each of its forty files for each composition, and lists all choices again behind each file.
 
-    OmegaConf parses an interpolation, such as `${model.d_model}`, whenever it resolves it.
+    OmegaConf parses an interpolation, such as `${model.d_model}`, whenever it resolves it, and Hydra its own version's
+    number whenever it asks for it.
     """
     Plugins.instance()  # which fills the registry
     source_of_files = SourcesRegistry.instance().resolve("file")
     load, list_choices = source_of_files.load_config, defaults_list._create_interpolation_map
-    parsed: dict[tuple[Any, ...], Any] = {}
+    parsed: dict[tuple[Any, ...], bytes] = {}
 
     def load_once(source: ConfigSource, config_path: str) -> Any:
         file = Path(source.path, f"{config_path.removesuffix('.yaml')}.yaml")
@@ -89,8 +90,8 @@ def parse_nothing_twice(patch: Callable[[Any, str, Any], None]) -> None:
         found = file.stat()
         key = source.provider, file, found.st_mtime_ns, found.st_size
         if key not in parsed:
-            parsed[key] = load(source, config_path)
-        return copy.deepcopy(parsed[key])
+            parsed[key] = pickle.dumps(load(source, config_path))  # which is a faster way to a copy
+        return pickle.loads(parsed[key])
 
     def list_if_read(overrides: Any, defaults: list[Any], self_added: bool) -> Any:
         """For choices that are interpolations alone, such as `${scale}`."""
@@ -98,6 +99,7 @@ def parse_nothing_twice(patch: Callable[[Any, str, Any], None]) -> None:
         return list_choices(overrides, defaults, self_added) if read else None
 
     patch(omegaconf.base, "parse", cache(omegaconf.base.parse))
+    patch(hydra.version, "_get_version", cache(hydra.version._get_version))
     patch(source_of_files, "load_config", load_once)
     patch(defaults_list, "_create_interpolation_map", list_if_read)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests import warm
 
 from etude.search.recorded import read_journal
 
@@ -52,7 +53,7 @@ def searched(tmp_path: Path) -> Callable[..., Found]:
         folder.mkdir()
         (folder / "search.yaml").write_text(yaml.safe_dump(file))
         own = os.environ | {"ETUDE_CACHE": str(tmp_path / "cache"), "OMP_NUM_THREADS": "1"} | environment
-        command = [sys.executable, "-m", "etude", "sweep", "search.yaml", *words]
+        command = [warm.python(), "-m", "etude", "sweep", "search.yaml", *words]
         with ThreadPoolExecutor(processes) as pool:
             typed = partial(subprocess.run, cwd=folder, env=own, capture_output=True, text=True, timeout=300)
             for done in pool.map(typed, [command] * processes):
@@ -101,7 +102,7 @@ def test_a_paused_trial_that_is_typed_by_hand_goes_on_and_ends_as_one_that_was_n
     results = []
     for place in (folder, tmp_path / "never"):
         place.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "etude", "train", *words]
+        command = [warm.python(), "-m", "etude", "train", *words]
         done = subprocess.run(command, cwd=place, env=own, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         results.append(json.loads((place / "runs" / paused.notes["runs"][0] / "result.json").read_text()))
@@ -128,7 +129,7 @@ def test_the_best_trials_and_what_a_search_began_from_are_confirmed_on_fresh_see
     runs = [tmp_path / "confirmed/runs" / run for of_one in found["confirmed"].values() for run in of_one]
     results = [json.loads((run / "result.json").read_text()) for run in runs]
     assert len({result["id"] for result in results}) == 6
-    command = [sys.executable, "-m", "etude", "report", "search.yaml"]
+    command = [warm.python(), "-m", "etude", "report", "search.yaml"]
     told = subprocess.run(command, cwd=tmp_path / "confirmed", capture_output=True, text=True, check=True).stdout
     assert "confirmed" in told
     assert f"trial {best}" in told
