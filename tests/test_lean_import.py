@@ -25,6 +25,21 @@ def test_training_is_imported_without_what_it_does_not_use_which_is_there_for_wh
     assert done.returncode == 0, done.stderr
 
 
+OWN = """
+import sys
+from etude.config.signature import signature
+signature("own.Mine")
+assert "lightning" in sys.modules
+assert "scipy.signal" not in sys.modules
+"""
+
+
+def test_nor_is_it_by_a_callback_of_the_users(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text("from lightning import Callback\nclass Mine(Callback): ...\n")
+    done = subprocess.run([sys.executable, "-c", OWN], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("asked", ["hamming", "lfilter"])
 def test_whoever_asks_the_stand_in_for_more_than_the_one_name_gets_the_module_itself(
     asked: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -11,7 +11,7 @@ from types import ModuleType, NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from etude.errors import UserError, did_you_mean
-from etude.lean_import import import_lightning
+from etude.lean_import import lean_imports
 
 _PLAIN = {int, float, bool, str, list, dict, tuple, NoneType}
 
@@ -88,10 +88,9 @@ def signature(target: str) -> Signature:
 
 def _find(target: str) -> Any:
     module, _, name = target.rpartition(".")
-    if module.startswith("lightning"):
-        import_lightning()
     try:
-        holder = importlib.import_module(module or target)
+        with lean_imports():  # a module of the user's may import Lightning
+            holder = importlib.import_module(module or target)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module or target}.".startswith(f"{error.name}."):
             raise not_imported(target, error) from error
