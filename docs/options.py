@@ -7,7 +7,7 @@ from pathlib import Path
 from etude.paths import find_file
 from etude.report import results_of_csv
 from etude.report.comparison import ALPHA
-from etude.report.differences import differences_of
+from etude.report.significance_notes import differences_of
 from etude.study.arms import override_key
 from etude.study.axes import axes
 from etude.study.study import study_names

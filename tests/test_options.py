@@ -7,7 +7,7 @@ import pytest
 
 from etude.paths import shipped
 from etude.report import results_of_csv
-from etude.report.differences import differences_of
+from etude.report.significance_notes import differences_of
 from etude.study.axes import axes
 
 DOCS = shipped("conf").parent / "docs"

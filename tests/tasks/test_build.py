@@ -14,6 +14,6 @@ from etude.tasks import build
 def test_a_search_beyond_the_rows_that_a_run_has_learned_is_refused(typed: tuple[str, ...]) -> None:
     config = resolve_valid(compose(typed))
     search = config["decoding"]
-    assert build.check_search(config, search | {"max_len_offset": 10})
+    assert build.check_decoding(config, search | {"max_len_offset": 10})
     with pytest.raises(UserError, match=r"decoding\.max_len_offset=900 needs \d+ positions, and this run has learned"):
-        build.check_search(config, search | {"max_len_offset": 900})
+        build.check_decoding(config, search | {"max_len_offset": 900})

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from etude.config.compose import compose
 from etude.config.resolve import resolve, resolve_valid
 from etude.errors import UserError
-from etude.store.identity import material
+from etude.store.identity import run_identity
 from etude.tasks import build
 from etude.training.module import TrainingModule
 from etude.training.optimizer import adam, make_optimizer
@@ -166,8 +166,8 @@ def test_what_is_no_optimizer_is_refused():
 
 def test_groups_make_another_run_and_no_groups_the_run_of_before():
     without, none = (resolve(compose(["optimizer=adamw", *typed])) for typed in (["~optimizer.groups"], []))
-    assert material(without) == material(none)
-    assert material(resolve(compose(["optimizer=adamw", GROUPED]))) != material(none)
+    assert run_identity(without) == run_identity(none)
+    assert run_identity(resolve(compose(["optimizer=adamw", GROUPED]))) != run_identity(none)
 
 
 def test_muon_moves_hidden_matrices_as_torchs_muon_and_all_else_as_torchs_adamw():

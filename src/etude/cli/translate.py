@@ -45,7 +45,7 @@ def _translate(config: dict[str, Any], typed: list[str]) -> None:
     write, header = _writer(config)
     run = load(config["run"], device=config["device"])
     options = {key: config[key] for key in ("n_best", "alignments", "layer", "head")}
-    options |= build.search(run.config, config, typed) or {}
+    options |= build.decoding_config(run.config, config, typed) or {}
     run.translate([], **options)  # raises for a task, search or heads that do not suit, before anything is read
     text, done = read_stdin(), 0
     sys.stdout.write(header)

@@ -14,7 +14,7 @@ from etude.config.parts import make
 from etude.config.resolve import as_written, resolve_valid, typed_overrides
 from etude.errors import UserError
 from etude.files import write_json, write_text
-from etude.store.identity import identify, identify_training, training_material
+from etude.store.identity import identify, identify_training, training_identity
 from etude.store.lock import hold
 from etude.store.run_dir import RunDir
 from etude.store.stale import put_aside
@@ -131,7 +131,7 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
     config = job.config
     directory = run_dir(config, text.all)
     training = TrainingDir(directory.runs_dir / FOLDER / identify_training(config, text.training))
-    identity = training_material(config, text.training)
+    identity = training_identity(config, text.training)
     if config["trainer"]["fast_dev_run"]:  # a debug run starts from scratch
         remove(directory)
         remove(training)

@@ -30,7 +30,7 @@ def evaluate(config: dict[str, Any], typed: Iterable[str] = ()) -> str:
     logging_to(None)
     opened = load(config["run"], device=config["device"], weights=config["weights"])
     run, trained, transformer = opened.run_dir, opened.config, opened.model
-    search = build.search(trained, config, typed)
+    search = build.decoding_config(trained, config, typed)
     store, split = _token_store(run, trained), config["split"]
     require_same_subwords(run, store, opened.tokenizer)
     if run.text() not in ("", store.fingerprint):

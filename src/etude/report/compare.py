@@ -7,12 +7,12 @@ from statistics import fmean
 
 from etude.paths import find_file
 from etude.report import statistics as st
-from etude.report.against import test_arms
 from etude.report.comparison import BUDGET, TOLERANCE, Against, Agreement, ArmResult, Compared, Difference, Point, Ranks
 from etude.report.grouping import edited_arms
 from etude.report.scores import TestSet, measure_arm, scores, test_set
 from etude.report.selection import Selection
 from etude.report.sequential import test_until_decided
+from etude.report.significance import test_arms
 from etude.report.wording import name_arms
 from etude.store.records import Run
 from etude.study.criteria import Criteria

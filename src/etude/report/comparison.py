@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from etude.report import statistics as st
 from etude.report.scores import TestSet
-from etude.report.tuning import Readings
+from etude.report.tuned import Readings
 from etude.store.records import Run
 from etude.study.criteria import Criteria
 from etude.study.study import Study

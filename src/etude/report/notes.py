@@ -7,10 +7,10 @@ from statistics import fmean
 from etude.report.agreement import on_agreement, on_ranks
 from etude.report.comparison import BUDGET, TOLERANCE, ArmResult, Compared
 from etude.report.confounds import find_confounds
-from etude.report.differences import on_differences
 from etude.report.effects import on_company, on_effects
 from etude.report.more_trials import on_more_trials
 from etude.report.sequential import on_looks
+from etude.report.significance_notes import on_differences
 from etude.report.wording import SUPERSCRIPTS, format_fixed, format_range, format_value, name_arms
 from etude.store.identity import find_copies
 from etude.store.provenance import explain_marks, is_one_code, marks_on_code, notes_on_libraries

@@ -12,7 +12,7 @@ from etude.paths import find_file
 from etude.report import Results, results, results_of_csv
 from etude.report import statistics as st
 from etude.report.comparison import ALPHA
-from etude.report.differences import differences_of
+from etude.report.significance_notes import differences_of
 from etude.store.metrics_file import to_number
 from etude.store.records import studies_in
 from etude.study.metrics import Metric

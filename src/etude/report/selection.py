@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from etude.errors import UserError, did_you_mean
 from etude.report.grouping import by_setting, newest_configs, with_settings
-from etude.report.tuning import Readings, separate_trials, tuned_values
+from etude.report.tuned import Readings, separate_trials, tuned_values
 from etude.report.wording import format_count
 from etude.store.records import Run
 from etude.store.run_state import State

@@ -38,7 +38,7 @@ _SHARING = ("devices", "num_nodes", "micro_batches")  # by which a batch is shar
 _SCORE_ONLY = ("decoding", "budget.bleu_sentences", "weights")
 
 
-def material(config: Mapping[str, Any]) -> dict[str, Any]:
+def run_identity(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the resolved config without immaterial keys; the seed stays. A switched-off option counts as absent."""
     found = {"budget": {}, "trainer": {}} | {key: value for key, value in config.items() if key not in IMMATERIAL}
     for name in _SECTIONS:
@@ -86,7 +86,7 @@ def identify(config: Mapping[str, Any], text: str) -> str:
         config: the resolved config.
         text: the fingerprint of the training and test text.
     """
-    return digest(material(config) | {"text": text})
+    return digest(run_identity(config) | {"text": text})
 
 
 def identify_training(config: Mapping[str, Any], text: str) -> str:
@@ -98,12 +98,12 @@ def identify_training(config: Mapping[str, Any], text: str) -> str:
         config: the resolved config.
         text: the fingerprint of the training text.
     """
-    return digest(training_material(config, text))
+    return digest(training_identity(config, text))
 
 
-def training_material(config: Mapping[str, Any], text: str) -> dict[str, Any]:
+def training_identity(config: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Return what decides the weights of a training; arguments as in `identify_training`."""
-    sections = {key: value for key, value in material(config).items() if key not in _SCORE_ONLY}
+    sections = {key: value for key, value in run_identity(config).items() if key not in _SCORE_ONLY}
     sections["budget"] = {key: v for key, v in sections.get("budget", {}).items() if f"budget.{key}" not in _SCORE_ONLY}
     profiler = (config.get("trainer") or {}).get("profiler")  # it reports on a training, so there must be one
     return sections | {"text": text} | ({"profiler": profiler} if profiler else {})

@@ -15,7 +15,7 @@ from typing import Any
 from etude.errors import UserError
 from etude.garbage import pause_garbage_collector
 from etude.store.divergence import divergence
-from etude.store.identity import BACKENDS, identify_training, material
+from etude.store.identity import BACKENDS, identify_training, run_identity
 from etude.store.lock import is_held
 from etude.store.overrides import ACTING, NOT_A_SETTING, typed_settings
 from etude.store.provenance import Code, code_of
@@ -123,7 +123,7 @@ class Run:
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
-        return material(self.config)
+        return run_identity(self.config)
 
     def is_immaterial(self, key: str) -> bool:
         """Return whether a choice or override is no part of the run's identity, such as callbacks that only observe.

@@ -204,7 +204,7 @@ def text_to_translate(config: Config, store: TokenStore, split: str) -> tuple[li
     return sources[:first], references[:first]
 
 
-def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | None:
+def decoding_config(trained: Config, asked: Config, typed: Iterable[str]) -> Config | None:
     """Return the `decoding` config of a trained run with the user's overrides; None if the run does not translate.
 
     Args:
@@ -220,10 +220,10 @@ def search(trained: Config, asked: Config, typed: Iterable[str]) -> Config | Non
             raise UserError(f"{searches[0]}: the task of this run does not translate: leave it out")
         return None
     chosen = {key: value for key, value in asked["decoding"].items() if f"decoding.{key}" in keys}
-    return check_search(trained, asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen)
+    return check_decoding(trained, asked["decoding"] if "decoding" in keys else trained["decoding"] | chosen)
 
 
-def check_search(trained: Config, search: Config) -> Config:
+def check_decoding(trained: Config, search: Config) -> Config:
     """Return the config of a search, if a trained run has the positions that it needs.
 
     Raises:

@@ -216,7 +216,7 @@ class TrainedRun:
         if not alignments and (layer, head) != (None, None):
             raise UserError("layer and head say by which heads words are aligned: say alignments=true, too")
         asked = decoding if beam is None else {**decoding, "beam": beam}
-        search = make(build.check_search(config, override(config["decoding"], asked, "search")))
+        search = make(build.check_decoding(config, override(config["decoding"], asked, "search")))
         translator = build.translator(config, model, tokenizer, search)
         with build.autocast(config, model):
             found = translator.decode([lines] if isinstance(lines, str) else lines, 1 if n_best is None else n_best)

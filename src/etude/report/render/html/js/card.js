@@ -43,7 +43,7 @@
 
   function change() {
     const [one, other] = pair();
-    const facts = Object.entries(one.facts).map(([title, told]) => [title, told, other.facts[title]]);
+    const facts = Object.entries(one.facts).map(([title, value]) => [title, value, other.facts[title]]);
     const different = configs(one, other);
     const head = ["", one.name, other.name];
     document.getElementById("card").replaceChildren(

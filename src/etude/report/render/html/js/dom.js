@@ -75,7 +75,7 @@ const memory = (() => {
 function chooser(id, label, options, preferred, changed) {
   const select = document.getElementById(id) ?? h("select", { id });
   if (!select.isConnected) document.querySelector(`#${id.split("-")[0]} .controls`).append(h("label", {}, `${label} `, select));
-  select.replaceChildren(...Object.entries(options).map(([value, told]) => h("option", { value }, told)));
+  select.replaceChildren(...Object.entries(options).map(([value, label]) => h("option", { value }, label)));
   const remembered = memory.get(id);
   select.value = remembered in options ? remembered : preferred;
   select.onchange = () => {

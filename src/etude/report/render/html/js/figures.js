@@ -47,17 +47,17 @@ function figure(section, describe) {
   const numbers = h("details", { class: "numbers" }, h("summary", {}, "The same as a table"));
   root.append(plot, caption, numbers);
 
-  function tell({ label, caption: told = "", head, rows }) {
+  function tell({ label, caption: text = "", head, rows }) {
     plot.setAttribute("aria-label", label);
-    caption.textContent = told;
+    caption.textContent = text;
     numbers.replaceChildren(numbers.firstChild, ...(numbers.open ? [table(label, head, rows)] : []));
   }
 
   function draw(width = root.clientWidth) {
-    const told = describe(width);
-    tell(told);
-    const coloraxis = { ...told.layout.coloraxis, colorscale: SHADES[isDark() && width !== SHEET ? "dark" : "light"] };
-    Plotly.react(plot, placeNames(told.traces, told.layout, width), { ...LAYOUT, width, ...told.layout, coloraxis }, CONFIG);
+    const picture = describe(width);
+    tell(picture);
+    const coloraxis = { ...picture.layout.coloraxis, colorscale: SHADES[isDark() && width !== SHEET ? "dark" : "light"] };
+    Plotly.react(plot, placeNames(picture.traces, picture.layout, width), { ...LAYOUT, width, ...picture.layout, coloraxis }, CONFIG);
     // The label and the table say it all; letter by letter, the drawing would only be noise to those who listen.
     for (const svg of [...plot.querySelectorAll("svg"), document.getElementById("js-plotly-tester")]) svg.ariaHidden = "true";
   }
@@ -81,8 +81,8 @@ function axis(title, values = [], extra = {}) {
   for (let power = Math.floor(Math.log10(least)); power <= Math.log10(most); power++) {
     ticks.push(...(most < 1e4 * least ? [1, 2, 5] : [1]).map((digit) => digit * 10 ** power));
   }
-  const told = (tick) => tick.toLocaleString("en", { notation: tick < 1e15 ? "compact" : "scientific", maximumSignificantDigits: 3 });
-  return { ...shared, type: "log", tickvals: ticks, ticktext: ticks.map(told), title: { ...shared.title, text: `${title} (log scale)` } };
+  const format = (tick) => tick.toLocaleString("en", { notation: tick < 1e15 ? "compact" : "scientific", maximumSignificantDigits: 3 });
+  return { ...shared, type: "log", tickvals: ticks, ticktext: ticks.map(format), title: { ...shared.title, text: `${title} (log scale)` } };
 }
 
 const redrawAll = () => figures.forEach(({ redraw }) => redraw());

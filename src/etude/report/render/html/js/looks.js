@@ -16,7 +16,7 @@ const LOOKS = new Map(
 );
 LOOKS.set(DATA.baseline, { colour: "#7c7c78", dash: "solid", symbol: "circle", width: 3 });
 
-/** What plotly is told of an arm's line. */
+/** What plotly gets for an arm's line. */
 function look(name, size) {
   const { colour, dash, symbol, width } = LOOKS.get(name);
   return { name, line: { color: colour, dash, width }, marker: { symbol, size, color: colour } };

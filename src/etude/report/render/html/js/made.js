@@ -17,8 +17,8 @@ function showMade(name, section = document.getElementById(name), changed = () =>
     selects[key] = chooser(`${name}-${key}`, label, options, Object.keys(options)[0], change);
   }
   const redraw = figure(section, (width) => {
-    const told = made[Object.values(chosen()).join(" ")];
-    return width < 640 ? { ...told, layout: { ...told.layout, ...told.narrow } } : told;
+    const picture = made[Object.values(chosen()).join(" ")];
+    return width < 640 ? { ...picture, layout: { ...picture.layout, ...picture.narrow } } : picture;
   });
   return () => changed(chosen());
 }

@@ -20,8 +20,8 @@
   const order = [...body.rows];
 
   const value = (row, column) => {
-    const told = row.cells[column].dataset.value;
-    return told === undefined ? null : headers[column].dataset.words ? told : Number(told);
+    const value = row.cells[column].dataset.value;
+    return value === undefined ? null : headers[column].dataset.words ? value : Number(value);
   };
   const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
 
