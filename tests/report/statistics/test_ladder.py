@@ -48,12 +48,14 @@ def test_the_law_of_one_arm_is_the_textbooks_weighted_line() -> None:
     groups = [one for one in differences["A0"] if len(one) > 1]
     noise = sum(np.var(one, ddof=1) * (len(one) - 1) for one in groups) / 5
     hat = design @ covariance @ design.T @ np.diag(weights)
-    beyond = max(0.0, (weights @ residuals**2 - 3 * noise) / np.trace(np.diag(weights) @ (np.eye(5) - hat)))
+    room = np.trace(np.diag(weights) @ (np.eye(5) - hat))
+    excess, luck = (weights @ residuals**2 - 3 * noise) / room, np.sqrt(2 * 3) * noise / room
+    beyond = stats.truncnorm.median(-excess / luck, np.inf, excess, luck)  # a variance is not negative
     there = np.array([1, (1 - np.exp(-decay * x)) / decay])
     law = fit_laws(X, differences, decay)["A0"]
     found = law.at(x)
     assert found.value == pytest.approx(there @ fitted)
-    assert found.error**2 == pytest.approx(noise * there @ covariance @ there + beyond * (there[1] / z[-1]) ** 2)
+    assert found.error**2 == pytest.approx(noise * there @ covariance @ there + beyond * (x / X[-1]) ** 2)
     assert found.freedom == 5
     assert found.interval == pytest.approx(stats.t.interval(0.9, 5, found.value, found.error))
     assert found.sign == pytest.approx(stats.t.cdf(abs(found.value) / found.error, 5))

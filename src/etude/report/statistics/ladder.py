@@ -11,7 +11,8 @@ baseline. The line is fitted by least squares with the numbers of seeds as weigh
 - the slope: β is shrunk towards its mean over arms, as far as the slopes differ no more than luck would make them
   (Efron & Morris 1973). The luck of the baseline is half of s², and the same in all arms: it makes no slopes differ;
 - the line: ω² is by how much the points of all arms lie further from their lines than seeds explain. Where a law bends,
-  it bends further on, so that it counts (1 + h)² at h times the length of the ladder, in z, beyond its end.
+  it bends further on, so that it counts (1 + h)² at h times the length of the ladder, in ln C, beyond its end. A few
+  arms that lie well by luck do not show that laws are straight: ω² is the median of what it may be, none below zero.
 
 Var(z*) = s² / n + Var(β) (z* - z̄)² + ω² (1 + h)², with n seeds in all; intervals and the probability of a sign are of
 Student's t. `docs/simulate_ladders.py` says how often they are right.
@@ -76,14 +77,14 @@ class Law:
     slope_variance: float  # Var(β)
     beyond: float  # ω²
     least: float  # ln compute of the smallest rung
-    end: float  # z of the largest
+    end: float  # that of the largest
     decay: float  # a
 
     def at(self, x: float, seeds: float = math.inf) -> Prediction:
         """Predict the true difference at x = ln compute; given `seeds`, the mean of so many."""
         z = _progress(x, self.least, self.decay)
         variance = self.noise / self.seeds + self.noise / seeds + self.slope_variance * (z - self.middle) ** 2
-        variance += self.beyond * max(1.0, z / self.end) ** 2  # (1 + h)²
+        variance += self.beyond * max(1.0, (x - self.least) / (self.end - self.least)) ** 2  # (1 + h)²
         return Prediction(self.level + self.slope * (z - self.middle), math.sqrt(variance), self.freedom)
 
     @property
@@ -137,8 +138,9 @@ def fit_laws(x: Sequence[float], differences: Differences, decay: float = DECAY)
     weights = 1 / (excess + own) if math.isfinite(excess) else np.ones(arms)
     mean = float(weights @ slopes / weights.sum())
     variance = own * (1 + kept + (1 - kept) / arms)
-    room = sum(line.room for line in lines.values())
-    beyond = max(0.0, sum(line.excess for line in lines.values()) / room) if room > 1e-9 else 0.0
+    room, luck = sum(line.room for line in lines.values()), sum(line.luck for line in lines.values())
+    over = sum(line.excess for line in lines.values())
+    beyond = _above_zero(over / room, math.sqrt(luck) / room) if room > 1e-9 else 0.0
     return {
         arm: Law(
             line.level,
@@ -149,7 +151,7 @@ def fit_laws(x: Sequence[float], differences: Differences, decay: float = DECAY)
             float(error),
             beyond,
             x[0],
-            z[-1],
+            x[-1],
             decay,
         )
         for (arm, line), share, error in zip(lines.items(), kept, variance, strict=True)
@@ -164,6 +166,7 @@ class _Line:
     seeds: float
     variance: float  # of the slope, by seeds alone
     excess: float  # weighted squares of the residuals beyond what seeds explain
+    luck: float  # the variance of these by seeds alone
     room: float  # what ω² = 1 would add to them
 
 
@@ -178,8 +181,17 @@ def _line(z: Sequence[float], rungs: Sequence[Sequence[float]], noise: float) ->
     slope = float(seeds @ (away * means)) / spread
     residuals = means - level - slope * away
     leverage = seeds / seeds.sum() + seeds * away**2 / spread
-    excess = float(seeds @ residuals**2) - noise * (len(there) - 2)
-    return _Line(level, slope, middle, float(seeds.sum()), noise / spread, excess, float(seeds @ (1 - leverage)))
+    spare = len(there) - 2
+    excess = float(seeds @ residuals**2) - noise * spare
+    room = float(seeds @ (1 - leverage))
+    return _Line(level, slope, middle, float(seeds.sum()), noise / spread, excess, 2 * noise**2 * spare, room)
+
+
+def _above_zero(value: float, error: float) -> float:
+    """Return the median of a quantity that is not negative, of which an estimate with a standard error is known."""
+    if error == 0:
+        return max(0.0, value)
+    return value - error * float(special.ndtri_exp(special.log_ndtr(value / error) - math.log(2)))
 
 
 def interval_score(interval: Interval, came: float) -> float:
