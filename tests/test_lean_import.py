@@ -34,6 +34,21 @@ assert "scipy.signal" not in sys.modules
 """
 
 
+@pytest.mark.parametrize(
+    ("line", "used"),
+    [
+        ("import scipy.signal.windows as windows", "windows.hann"),
+        ("from scipy.signal.windows import hann", "hann"),
+        ("from scipy.signal import *", "butter"),
+    ],
+)
+def test_a_module_of_the_users_has_all_of_it_that_it_imports(line: str, used: str, tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(f"{line}\nfrom lightning import Callback\nclass Mine(Callback): own = {used}\n")
+    program = "from etude.config.signature import signature; signature('own.Mine')"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_nor_is_it_by_a_callback_of_the_users(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("from lightning import Callback\nclass Mine(Callback): ...\n")
     done = subprocess.run([sys.executable, "-c", OWN], cwd=tmp_path, capture_output=True, text=True, check=False)

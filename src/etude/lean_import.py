@@ -23,7 +23,7 @@ class _StandIn(ModuleType):
     hamming = None
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # the import system looks these up
+        if name.startswith("__") and name not in ("__path__", "__all__"):  # the import system looks these up
             raise AttributeError(name)
         _remove(self)
         return getattr(import_module(_SLOW), name)

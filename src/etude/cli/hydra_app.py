@@ -45,13 +45,14 @@ def run_task(verb: str, config_name: str, task: Task, words: list[str]) -> None:
     _refuse_options(verb, words)
     register()
     os.environ["HYDRA_FULL_ERROR"] = "1"
-    logging.raiseExceptions = False  # a line that nobody reads any more, as behind `| head`, is no error
     overrides = [word for word in words if word[:1] != "-" and ("=" in word or word[:1] == "~")]
     flags = [word for word in words if word not in overrides]  # Hydra wants them, and what they are given, first
     flags = [
         "--info=all" if word in ("-i", "--info") and after[:1] in "-" else word
         for word, after in pairwise([*flags, ""])
     ]
+    if any(flag.startswith("--info") for flag in flags):
+        logging.raiseExceptions = False  # Hydra logs it, and a line that nobody reads, as behind `| head`, is no error
     sys.argv = [f"etude {verb}".strip(), *flags, *make_readable(overrides)]
     failed: list[Exception] = []
 

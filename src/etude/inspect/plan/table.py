@@ -109,7 +109,9 @@ def plan_notes(
         choices = "; ".join(f"{arm} ({', '.join(some)})" for arm, some in idle.items())
         lines.append(f"Choices that change nothing, as the model has no such part: {choices}.")
     for baseline in dict.fromkeys(gap.baseline for gap in unequal):
-        lines.append(f"Not the budget of {baseline}, by more than {tolerance:.0%} (what would even it out):")
+        lines.append(
+            f"Not the budget of {baseline}, by more than {tolerance:.0%} (in brackets, what would even it out):"
+        )
         gaps_by_arm: dict[str, dict[str, list[Gap]]] = {}
         for gap in unequal:
             if gap.baseline == baseline:

@@ -72,11 +72,12 @@ def _folders(config: DictConfig) -> list[Traversable]:
 
 def _names_run(word: str) -> bool:
     """Return whether a word names a run: its directory, or what can only be a hash or study/arm/seed."""
-    if word.startswith("run=") or is_there(RunDir.at(unquote(word)).config_file):
+    name = unquote(word)
+    if word.startswith(("run=", "~/")) or is_there(RunDir.at(name).config_file):
         return True
-    if "=" in word or word.startswith("~") or is_arm(word) or word in study_names():
+    if not name or "=" in name or name.startswith("~") or is_arm(name) or name in study_names():
         return False
-    return is_there(Path(word)) or word.count("/") > 1 or HASH.fullmatch(word) is not None
+    return is_there(Path(name)) or name.count("/") > 1 or HASH.fullmatch(name) is not None
 
 
 def _override(word: str) -> str:
