@@ -140,7 +140,7 @@ def fit_laws(x: Sequence[float], differences: Differences, decay: float = DECAY)
     variance = own * (1 + kept + (1 - kept) / arms)
     room, luck = sum(line.room for line in lines.values()), sum(line.luck for line in lines.values())
     over = sum(line.excess for line in lines.values())
-    # Arms count as independent here. With the luck of the baseline, which they share, the error is up to twice as large:
+    # Arms count as independent. With the luck of the baseline, which they share, the error is up to twice as large:
     # simulated intervals then hold 95 % and more where laws hold.
     beyond = _above_zero(over / room, math.sqrt(luck) / room) if room > 1e-9 else 0.0
     return {
