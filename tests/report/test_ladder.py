@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,14 @@ import numpy as np
 import pytest
 
 from etude.cli.report import main as report
+from etude.cli.results import main as results
+from etude.config.compose import compose
+from etude.config.freeze import freeze
 from etude.errors import UserError
 from etude.report.figures.ladder import difference
 from etude.report.ladder import ladder_of_csv, ladder_of_study
 from etude.report.ladder_table import sentences, table
+from etude.search.sweep_file import planned_runs
 from etude.store.run_dir import RunDir
 from etude.study.metrics import Metric
 from etude.study.study import load_study
@@ -219,3 +224,38 @@ def test_the_ladder_of_a_study_is_that_of_its_finished_runs(make_run: Callable[.
     assert [rung.label for rung in found.rungs] == ["w0", "w1", "w2", "w3"]
     assert found.laws["A1"].at(found.x[-1]).value == pytest.approx(0.09 * 2**-0.45, abs=0.01)
     assert "Not finished: 1 run." in sentences(found)
+
+
+def test_a_study_whose_sweep_file_names_a_seed_is_read_on_its_rungs_and_written_as_one_frame(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "experiments/own").mkdir(parents=True)
+    rungs = "".join(f"    w{n}: [budget.max_steps={10 * 2**n}]\n" for n in range(4))
+    (tmp_path / "experiments/own/study.yaml").write_text(
+        f"baseline: a\narms: {{a: [], b: [model.heads=2]}}\nladder:\n  rungs:\n{rungs}  seeds: [2, 1, 1, 1]\n"
+    )
+    (tmp_path / "sweeps").mkdir()
+    (tmp_path / "sweeps/own.yaml").write_text(
+        "program: etude\nmethod: grid\nparameters:\n  experiment: {values: [own/a, own/b]}\n  seed: {values: [1]}\n"
+    )
+    random = np.random.default_rng(0)
+    for words in planned_runs("own", ["ladder=true"]):
+        run = freeze(compose(words))
+        steps = run.config()["budget"]["max_steps"]
+        ppl = math.exp(
+            1.7 + 1.8 * (1.05 if "experiment=own/b" in words else 1) * steps**-0.15 + random.normal(0, 0.003)
+        )
+        scores = {"valid": {}, "test": {"perplexity": ppl}}
+        run.write_result(scores | {"parameters": 10_000 * steps, "tokens": 1000.0 * steps, "finished": True})
+    report(["own", "--ladder", "--markdown", "-"])
+    told = capsys.readouterr().out
+    assert re.search(r"\| b +\|", told)
+    results(["own", "ladder=true", "--csv", "own.csv"])
+    report(
+        ["--from", "own.csv", "--baseline", "a", "--metric", "test_perplexity:lower:log", "--ladder", "--markdown", "-"]
+    )
+    again = capsys.readouterr().out
+    numbers = re.findall(r"[+−]0\.\d+", told)
+    assert len(numbers) > 6
+    assert re.findall(r"[+−]0\.\d+", again) == numbers

@@ -15,7 +15,7 @@ from etude.report.frame import as_json, write_parquet
 from etude.report.searched import frame
 from etude.report.wording import format_count
 from etude.search import sweep_file
-from etude.study.study import study_names
+from etude.study.study import load_study, study_names
 
 HELP = """usage: etude results STUDY|SWEEP.yaml [key=value ...] [--csv FILE]
                            [--json FILE] [--parquet FILE]
@@ -23,7 +23,8 @@ HELP = """usage: etude results STUDY|SWEEP.yaml [key=value ...] [--csv FILE]
 
 One row per finished run, for notebooks and other tools: what the run is, its
 test set, its scores and its cost. It selects runs as `etude report` does; what
-is left out is printed to stderr. STUDY may be single: runs typed one by one.
+is left out is printed to stderr. STUDY may be single: runs typed one by one;
+STUDY ladder=true is the runs on all rungs of its ladder.
 Of a search (its file or its journal): one row per trial, with its state, the
 step that it came to, and its scores there and at the end.
 
@@ -65,11 +66,11 @@ def _find(args: Arguments, is_sweep: bool) -> Results:
     """Read the runs of a study or of a sweep file, or those that --from names."""
     if place := args.options.get("--from"):
         return read_from(place, args)
-    if not is_sweep:
-        return find_results(args.study, args.runs_dir, args.where)
     typed = sweep_words(args)
+    if not is_sweep and "ladder=true" not in typed:
+        return find_results(args.study, args.runs_dir, args.where)
     planned = (run for _, run in sweep_file.runs_of(args.study, typed))
-    return results_of_sweep(shlex.join([args.study, *typed]), planned)
+    return results_of_sweep(shlex.join([args.study, *typed]), planned, None if is_sweep else load_study(args.study))
 
 
 def _notes_on_missing(found: Results) -> list[str]:

@@ -300,12 +300,13 @@ def _choices_of(runs: Sequence[Run]) -> list[str]:
     return [f"{group}={choice}" for group, choice in sorted(shared) if group not in SETTINGS]
 
 
-def results_of_sweep(name: str, planned: Iterable[RunDir]) -> Results:
-    """Read the runs of a sweep file, all of them in one table.
+def results_of_sweep(name: str, planned: Iterable[RunDir], study: Study | None = None) -> Results:
+    """Read the runs of a sweep file, or of a study on all rungs of its ladder: all of them in one table.
 
     Args:
         name: the arguments that started it, such as "sweeps/learning_rate.yaml run_cap=40".
         planned: the directory of each run.
+        study: whose arms they are; None: what differs between them makes the arms.
 
     Raises:
         UserError: none is finished.
@@ -316,7 +317,9 @@ def results_of_sweep(name: str, planned: Iterable[RunDir]) -> Results:
         raise UserError(" ".join([f"no run of this sweep is finished; this makes them: etude sweep {name}", *notes]))
     if missing := sum(not run.finished for run in wanted):
         notes.append(f"Not finished: {format_count(missing)} of the sweep.")
-    study, runs = make_study(Path(shlex.split(name)[0]).stem, [*found.values()], settings=())
+    runs = [*found.values()]
+    if study is None:
+        study, runs = make_study(Path(shlex.split(name)[0]).stem, runs, settings=())
     return Results(study, Selection(runs, [], notes))
 
 

@@ -165,7 +165,7 @@ def with_seed(runs: Sequence[Sequence[str]], seed: int) -> list[list[str]]:
 
 def ladder_runs_of(name: str, extra: Sequence[str] = ()) -> tuple[list[str], list[RunDir]]:
     """Return the rung and the directory of every run of a study's ladder; errors as in `runs_of` and `on_rungs`."""
-    _, overrides = _read_sweep(name, extra)
+    _, overrides = _read_sweep(name, ["ladder=true", *extra])
     by_rung = on_rungs(sweep_runs(with_written_params(overrides)))
     rungs = [rung for rung, runs in by_rung.items() for _ in runs]
     return rungs, [place for _, place in runs_of(name, ["ladder=true", *extra])]
