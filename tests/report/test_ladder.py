@@ -98,6 +98,7 @@ def test_the_page_draws_each_arm_to_the_target(tmp_path: Path) -> None:
     file = write(rows_of(), tmp_path / "mine.csv")
     report(["--from", str(file), "--metric", "loss:lower", "--ladder", "--html", str(tmp_path / "page.html")])
     assert 'id="ladder"' in (tmp_path / "page.html").read_text()
+    assert "95 %" not in (tmp_path / "page.html").read_text(), "all intervals of a ladder are of 90 %"
     found = ladder_of_csv(file, "base", [LOSS])
     figure = difference(found, "better")
     assert figure

@@ -33,7 +33,9 @@ def table(ladder: Ladder) -> Rows:
         else:
             cells += [Cell("–")] * 3
         rows.append(Row("", cells, run=arm in ladder.laws))
-    return Rows(ladder.name, f"{ladder.name}: the ladder", columns, rows, [*map(Note, sentences(ladder))])
+    notes = [*map(Note, sentences(ladder))]
+    interval = "90 % interval of a prediction"
+    return Rows(ladder.name, f"{ladder.name}: the ladder", columns, rows, notes, interval=interval)
 
 
 def sentences(ladder: Ladder) -> list[str]:

@@ -90,6 +90,7 @@ class Rows:
     notes: list[Note] = field(default_factory=list)  # on the numbers, the marks, and runs that diverged
     left_out: list[str] = field(default_factory=list)  # which runs were not selected, and why
     correction: str = ""  # of the p behind a star
+    interval: str = "95 % interval over seeds"  # of which a ± is half
 
     @property
     def sentences(self) -> list[str]:
@@ -100,7 +101,7 @@ class Rows:
     def legend(self) -> list[str]:
         """What the signs in its cells mean, in a few words."""
         cells = [cell for row in self.rows for cell in row.cells]
-        half = ["±: half the 95 % interval over seeds."] * any(cell.half is not None for cell in cells)
+        half = [f"±: half the {self.interval}."] * any(cell.half is not None for cell in cells)
         return half + [f"{STAR} p < {ALPHA} after {self.correction}."] * any(cell.star for cell in cells)
 
     @property
