@@ -98,7 +98,9 @@ def test_a_figure_that_is_not_there_is_one_sentence(asked: dict[str, str], told:
         recorded("history").figure(**asked)
 
 
-def test_the_door_is_the_report(make_run: Callable[..., object], runs_dir: Path) -> None:
+def test_the_door_is_the_report(
+    make_run: Callable[..., object], runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for seed in (1, 2):
         make_run("base", seed)
         make_run("A1", seed)
@@ -110,6 +112,17 @@ def test_the_door_is_the_report(make_run: Callable[..., object], runs_dir: Path)
     assert "\\begin{tabular}" in etude.compare("heads").latex()
     assert etude.compare("heads", "A1").compared.baseline.arm == "A1"
     assert "A1" in repr(etude.compare("heads"))
+    assert [*etude.results("heads", where={"seed": 2})["seed"]] == [2, 2]
+    monkeypatch.setenv("HOME", str(runs_dir.parent))
+    assert len(etude.results("heads", f"~/{runs_dir.name}")) == len(rows)
+    (runs_dir.parent / "conf").mkdir()
+    shipped_file = (shipped("conf") / "train.yaml").read_text(encoding="utf-8")
+    (runs_dir.parent / "conf/train.yaml").write_text(shipped_file.replace("runs_dir: runs", "runs_dir: nowhere"))
+    with pytest.raises(UserError, match="there is no folder nowhere"):
+        etude.results("heads")
+    (runs_dir.parent / "conf/train.yaml").unlink()
+    with pytest.raises(UserError, match="where='seed=1': give keys and values"):
+        etude.results("heads", where="seed=1")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="did you mean heads"):
         etude.results("head")
     with pytest.raises(UserError, match=r"heads has no arm 'A3'; did you mean A[12] or A[12]"):

@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 import torch
 
+from etude.config.compose import compose
+from etude.config.resolve import resolve
 from etude.data.tokenizer import EOS, SentencePiece, Tokenizer
 from etude.data.vocabularies import Bytes, open_tokenizer
 from etude.errors import UserError
+from etude.tasks import build
 from etude.trained import align as module
 from etude.trained.align import align, word_numbers
 
@@ -97,3 +100,15 @@ def test_the_layer_whose_heads_agree_aligns_unless_one_is_chosen(tokenizer, agre
 def test_a_model_without_cross_attention_has_no_alignments(tokenizer):
     with pytest.raises(UserError, match="no cross-attention that can be read"):
         align(torch.nn.Linear(1, 1), tokenizer, [], batch_tokens=1)
+
+
+def test_a_layer_that_is_applied_several_times_is_as_many_layers(tokenizer):
+    sizes = ["model.d_model=16", "model.heads=2", "model.n_layers=3", "model/decoder=shared"]
+    model = build.model(resolve(compose(sizes)), 300).eval()
+    pairs = [([4, 5, EOS], [6, 7])]
+    by_layer = [align(model, tokenizer, pairs, batch_tokens=9, layer=layer) for layer in (1, 2, 3)]
+    assert all(len(found) == 1 for found in by_layer)
+    with pytest.raises(UserError, match=r"layer=4: .* has the layers 1 to 3"):
+        align(model, tokenizer, pairs, batch_tokens=9, layer=4)
+    with pytest.raises(UserError, match="head=3: layer 2 of this model has the heads 1 to 2"):
+        align(model, tokenizer, pairs, batch_tokens=9, layer=2, head=3)

@@ -7,14 +7,18 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import etude
 from etude.cli.main import main
 from etude.config.compose import compose
 from etude.config.freeze import freeze
+from etude.config.parts import make
+from etude.data.tokenizer import EOS
 from etude.errors import UserError
 from etude.store.run_dir import RunDir
 from etude.trained.run import TrainedRun
@@ -169,12 +173,65 @@ def test_where_a_model_looks_is_a_distribution_over_what_it_reads(run: TrainedRu
         found.plot("crosss")
 
 
+def test_where_a_model_looks_at_its_own_translation_is_read_from_the_subwords_that_it_wrote(
+    run: TrainedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, search = run.tokenizer, make(run.config["decoding"])
+    source = [*read.encode("a b c"), EOS]
+    [[best, *_]] = search(run.model, torch.tensor([source]), torch.ones(1, len(source), dtype=torch.bool))
+    monkeypatch.setattr(run, "translate", lambda text: "h h h")  # a text may be cut in several ways
+    found = run.attention("a b c")
+    assert found.target == ["<s>", *read.subwords(best.tokens)]
+    assert found.source == read.subwords(source)
+
+
+def test_prompts_are_continued_some_at_a_time_and_each_as_it_would_be(
+    language_model: TrainedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, step = [], language_model.model.step
+
+    def count(tokens: torch.Tensor, state: Any) -> torch.Tensor:
+        rows.append(len(tokens))
+        return step(tokens, state)
+
+    monkeypatch.setattr(language_model.model, "step", count)
+    texts = language_model.generate(["a b"] * 70, max_length=6, seed=3)
+    assert max(rows) == 64
+    assert texts[66:] == language_model.generate(["a b"] * 4, first=66, max_length=6, seed=3)
+
+
+def test_what_numpy_calls_a_number_is_one(language_model: TrainedRun) -> None:
+    texts = [language_model.generate("a b", seed=seed, max_length=9) for seed in (np.int64(5), 5)]
+    assert texts[0] == texts[1]
+
+
+def test_loading_draws_nothing_from_the_callers_generator_and_knows_the_home_folder(
+    done: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = torch.get_rng_state()
+    loaded = etude.load(done.path)
+    assert loaded.model
+    assert torch.equal(torch.get_rng_state(), before)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    loaded.export("~/weights.safetensors")
+    assert (tmp_path / "weights.safetensors").is_file()
+
+
 @pytest.mark.parametrize(
     ("ask", "told"),
     [
         (lambda run, _: run.translate("a", n_best=5), "the search keeps 4 hypotheses: raise its beam to 5"),
         (lambda run, _: run.translate("a", n_best=2, beam=1), "n_best=2, and the search keeps one hypothesis"),
         (lambda run, _: run.translate("a", n_best=0), "n_best=0 must be at least 1"),
+        (lambda run, _: run.translate("a", n_best="3"), "n_best='3' must be a whole number"),
+        (lambda run, _: run.translate("a", beam="4"), "search.beam must be a whole number, not '4'"),
+        (lambda run, _: run.translate("a", beam=2.5), "search.beam must be a whole number, not 2.5"),
+        (lambda run, _: run.translate("a", alpha=None, beam=2), "search.alpha must be a number, not None"),
+        (lambda run, _: run.translate(["a", 1]), "1 is no text: give a line, or a list of lines"),
+        (lambda run, _: run.translate(None), "None is no text"),
+        (lambda run, _: run.score(["a"], "b"), "give two lines, or two lists"),
+        (lambda run, _: etude.load(run.path, weights="bset").model, "weights=bset: say last, best or average"),
+        (lambda _, lm: lm.generate("a", top_k=2.5), "sampling.top_k must be a whole number"),
         (lambda run, _: run.translate("a", beem=2), "the search has no option 'beem'; did you mean beam"),
         (lambda run, _: run.translate("a", alignments=True), "alignments come with n_best"),
         (lambda run, _: run.translate("a", n_best=1, head=1), "say alignments=true, too"),

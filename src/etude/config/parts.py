@@ -48,14 +48,18 @@ def override(node: Config, given: Mapping[str, Any], what: str) -> Config:
         what: what the part is called in a message.
 
     Raises:
-        UserError: the part has no such option.
+        UserError: the part has no such option, or it is of another type.
     """
     if "_target_" in given:
         return dict(given)
+    given = {name: value.item() if hasattr(value, "item") else value for name, value in given.items()}  # of NumPy
     known = config_signature(node["_target_"]).keywords.keys()
     if unknown := given.keys() - known:
         raise UserError(f"the {what} has no option {min(unknown)!r}; {did_you_mean(min(unknown), known)}")
-    return {**node, **given}
+    changed = {**node, **given}
+    if given:
+        check_part(changed, what)
+    return changed
 
 
 def try_out(node: Config, *positional: Any) -> None:

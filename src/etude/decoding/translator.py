@@ -66,6 +66,8 @@ class Translator:
             UserError: the search does not keep so many hypotheses.
         """
         beam = getattr(self.search, "beam", 1)  # a user's own search need not have it
+        if not isinstance(n_best, int):
+            raise UserError(f"n_best={n_best!r} must be a whole number")
         if n_best < 1:
             raise UserError(f"n_best={n_best} must be at least 1")
         if n_best > beam:

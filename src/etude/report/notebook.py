@@ -9,6 +9,7 @@ from etude import report
 from etude.config.quoting import quote
 from etude.errors import UserError
 from etude.search.sweep_file import names_file, runs_of
+from etude.store.find_run import default_runs_dir
 from etude.study.metrics import typed_metric
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 def results(
     study: str,
-    runs_dir: str | Path = "runs",
-    where: Mapping[str, str] | None = None,
+    runs_dir: str | Path | None = None,
+    where: Mapping[str, object] | None = None,
     metrics: Sequence[str] = (),
 ) -> "DataFrame":
     """Return a pandas DataFrame with a row for each finished run of a study, ordered by arm and seed.
@@ -28,7 +29,7 @@ def results(
     Args:
         study: its name, such as "table3"; that of a folder of runs that belong to none, such as "single"; a sweep file,
             "sweeps/mine.yaml"; or a CSV of any trainer's runs, "runs.csv", with the columns arm, seed and a metric.
-        runs_dir: the folder with the runs; a CSV needs none.
+        runs_dir: the folder with the runs; None: that of the config. A CSV needs none.
         where: which setting to select if there are several, such as {"scale": "pocket"}.
         metrics: columns of a CSV to compare, and which way they are better: ["test_loss:lower:log", "accuracy:higher"].
 
@@ -45,8 +46,8 @@ def compare(
     study: str,
     baseline: str = "",
     *,
-    runs_dir: str | Path = "runs",
-    where: Mapping[str, str] | None = None,
+    runs_dir: str | Path | None = None,
+    where: Mapping[str, object] | None = None,
     metrics: Sequence[str] = (),
 ) -> report.Report:
     """Compare the arms of a study: a table that shows itself, in a terminal or a notebook.
@@ -63,18 +64,23 @@ def compare(
 
 def _find(
     study: str,
-    runs_dir: str | Path,
-    where: Mapping[str, str] | None,
+    runs_dir: str | Path | None,
+    where: Mapping[str, object] | None,
     baseline: str = "",
     metrics: Sequence[str] = (),
 ) -> report.Results:
+    if where is not None and not isinstance(where, Mapping):
+        raise UserError(f'where={where!r}: give keys and values, such as {{"scale": "pocket"}}')
+    setting = {key: value if isinstance(value, str) else quote(value) for key, value in (where or {}).items()}
+    metrics = [metrics] if isinstance(metrics, str) else metrics
     if Path(study).suffix == ".csv":
-        return report.results_of_csv(study, "", where, baseline, [typed_metric(word, "metrics: ") for word in metrics])
+        asked = [typed_metric(word, "metrics: ") for word in metrics]
+        return report.results_of_csv(study, "", setting, baseline, asked)
     if metrics:
         raise UserError(
             f"metrics={[*metrics]}: they are columns of a CSV, and those of {study} are its own: leave it out"
         )
     if names_file(study):
-        planned = runs_of(study, [f"runs_dir={quote(str(runs_dir))}", *(f"{k}={v}" for k, v in (where or {}).items())])
-        return report.results_of_sweep(shlex.quote(study), (run for _, run in planned))
-    return report.results(study, runs_dir, where)
+        words = [f"runs_dir={quote(str(runs_dir))}"] * bool(runs_dir) + [f"{k}={v}" for k, v in setting.items()]
+        return report.results_of_sweep(shlex.quote(study), (run for _, run in runs_of(study, words)))
+    return report.results(study, Path(runs_dir or default_runs_dir()).expanduser(), setting)

@@ -48,9 +48,11 @@ def check_tested(config: Config) -> None:
     """Check that a run keeps the weights that `weights` asks for.
 
     Raises:
-        UserError: it does not.
+        UserError: it does not, or there are no weights of that name.
     """
     tested = tested_weights(config)
+    if tested not in ("last", "best", "average"):
+        raise UserError(f"weights={tested}: say last, best or average")
     if tested == "best" and not best_callbacks(config):
         raise UserError("weights=best: no callback keeps the best checkpoint, as callbacks=best_checkpoint does")
     if tested == "average" and not _averaged(config):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from etude.data.tokenizer import BOS, PAD, UNK, Tokenizer
+from etude.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from etude.decoding.translator import batches_by_length
 from etude.errors import UserError
 from etude.model.encoder_decoder import EncoderDecoder
@@ -66,14 +66,16 @@ def align(
 
 
 def _check(model: EncoderDecoder, layer: int | None, head: int | None) -> None:
-    cross = [place for place in readable(model) if place.kind == "cross"]
-    if not cross:
+    """Check that there is such a layer and head. The model reads next to nothing, as a stack may repeat its layer."""
+    if all(place.kind != "cross" for place in readable(model)):
         raise UserError("this model has no cross-attention that can be read, so there are no alignments")
-    if layer is not None and not 1 <= layer <= len(cross):
-        raise UserError(f"layer={layer}: the cross-attention of this model has the layers 1 to {len(cross)}")
-    fewest = min(cross if layer is None else [cross[layer - 1]], key=lambda place: place.heads)
-    if head is not None and not 1 <= head <= fewest.heads:
-        raise UserError(f"head={head}: layer {fewest.layer} of this model has the heads 1 to {fewest.heads}")
+    ends = torch.full((1, 1), EOS, device=next(model.parameters()).device)
+    seen = attention_weights(model, ends, ends != PAD, ends, kinds=["cross"])["cross"]
+    if layer is not None and not 1 <= layer <= len(seen):
+        raise UserError(f"layer={layer}: the cross-attention of this model has the layers 1 to {len(seen)}")
+    fewest, place = min((weights.shape[1], n) for n, weights in enumerate(seen, start=1) if layer in (None, n))
+    if head is not None and not 1 <= head <= fewest:
+        raise UserError(f"head={head}: layer {place} of this model has the heads 1 to {fewest}")
 
 
 def _align_words(

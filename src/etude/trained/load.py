@@ -4,6 +4,8 @@ import logging
 import shlex
 from typing import Any
 
+import torch
+
 from etude.data.store import TokenStore
 from etude.data.tokenizer import Tokenizer
 from etude.data.vocabularies import open_tokenizer
@@ -27,6 +29,8 @@ log = logging.getLogger(__name__)
 def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, EncoderDecoder, Tokenizer]:
     """Load the config of a run, its model with the final weights in evaluation mode, and its tokenizer.
 
+    From then on this process multiplies matrices as the training did (`etude.processor.matmul`).
+
     Args:
         run: the run.
         tested: which weights to load, as the key `weights` of the config; None: those that the run tests.
@@ -43,7 +47,8 @@ def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, Encode
         raise _no_weights(run)
     weights = final_weights(run, config)
     tokenizer = open_tokenizer(run.tokenizer_file)
-    transformer = build.model(config, len(tokenizer))
+    with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten, and is no business of the caller's
+        transformer = build.model(config, len(tokenizer))
     trained_with = (read_json(run.environment_file) or {}).get("matmul")
     choose_matmul(DEFAULT, transformer, trained_with, accelerator="auto")
     keep_large_blocks()

@@ -11,12 +11,13 @@ What is asked for is read or computed then, and kept: `config`, `result` and `me
 
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from etude.errors import UserError
+from etude.files import typed_path
 from etude.paths import find_file
 from etude.store.divergence import divergence
 from etude.store.find_run import Which, find_run
@@ -29,11 +30,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from etude.data.tokenizer import Tokenizer
+    from etude.decoding.translator import Translator
     from etude.model.encoder_decoder import EncoderDecoder
     from etude.trained.attention import Attention
     from etude.trained.translate import Translation
 
 log = logging.getLogger(__name__)
+
+_TOGETHER = 64  # prompts that are continued at the same time
 
 
 def load(
@@ -52,6 +56,19 @@ def load(
         UserError: there is no such run, or there are several.
     """
     return TrainedRun(find_run(which, runs_dir), device, weights)
+
+
+def texts_of(given: str | Iterable[str]) -> list[str]:
+    """Return lines that may be given as one.
+
+    Raises:
+        UserError: something else than a text is among them.
+    """
+    lines = [given] if isinstance(given, str) else [*given] if isinstance(given, Iterable) else [given]
+    for line in lines:
+        if not isinstance(line, str):
+            raise UserError(f"{line!r} is no text: give a line, or a list of lines")
+    return lines
 
 
 class TrainedRun:
@@ -204,7 +221,6 @@ class TrainedRun:
             UserError: the task of the run does not translate; an option of the search is unknown or out of its range;
                 `n_best` is more than `beam`; there is no such layer or head; and errors as for `model`.
         """
-        from etude.config.parts import make, override
         from etude.tasks import build
         from etude.trained.align import align
         from etude.trained.translate import Translation
@@ -216,10 +232,9 @@ class TrainedRun:
         if not alignments and (layer, head) != (None, None):
             raise UserError("layer and head say by which heads words are aligned: say alignments=true, too")
         asked = decoding if beam is None else {**decoding, "beam": beam}
-        search = make(build.check_decoding(config, override(config["decoding"], asked, "search")))
-        translator = build.translator(config, model, tokenizer, search)
+        translator = self._translator(asked)
         with build.autocast(config, model):
-            found = translator.decode([lines] if isinstance(lines, str) else lines, 1 if n_best is None else n_best)
+            found = translator.decode(texts_of(lines), 1 if n_best is None else n_best)
             pairs = [(decoded.source, one.tokens) for decoded in found for one in decoded.hypotheses]
             size = translator.batch_tokens
             aligned = iter(
@@ -270,14 +285,18 @@ class TrainedRun:
         read = Sliding(model, build.context(config)) if is_running else model
         if not is_running and most is not None:
             build.check_positions(config, most, f"sampling.max_length={most}")
-        tokens = [tokenizer.encode(prompt) for prompt in ([prompts] if isinstance(prompts, str) else prompts)]
+        tokens = [tokenizer.encode(prompt) for prompt in texts_of(prompts)]
         for number, prompt in enumerate(tokens, start=first + 1):
             if most is not None and len(prompt) >= most:
                 log.warning("line %d has %d subwords, and sampling.max_length=%d: it stays", number, len(prompt), most)
         if not tokens:
             return []
         with build.autocast(config, model):
-            texts = [tokenizer.decode(text) for text in sample(read, tokens, first)]
+            texts = [
+                tokenizer.decode(text)
+                for start in range(0, len(tokens), _TOGETHER)
+                for text in sample(read, tokens[start : start + _TOGETHER], first + start)
+            ]
         return texts[0] if isinstance(prompts, str) else texts
 
     @overload
@@ -313,11 +332,12 @@ class TrainedRun:
             way_out = "score(sources, targets)" if self._translates else "score(texts), without targets"
             raise UserError(f"{self.path}: its task needs {way_out}")
         is_alone = isinstance(sources, str)
-        first = [sources] if isinstance(sources, str) else [*sources]
-        second = [targets] if isinstance(targets, str) else [*(targets if targets is not None else ())]
+        first, second = texts_of(sources), texts_of(() if targets is None else targets)
         if targets is None:
             first, second = [""] * len(first), first
-        elif isinstance(targets, str) != is_alone or len(first) != len(second):
+        elif isinstance(targets, str) != is_alone:
+            raise UserError("one of sources and targets is a line, and the other several: give two lines, or two lists")
+        elif len(first) != len(second):
             raise UserError(f"{len(first)} sources and {len(second)} targets: give a target for each source")
         config, model, tokenizer = self.config, self.model, self.tokenizer
         is_running = build.is_running(config)
@@ -349,7 +369,7 @@ class TrainedRun:
 
         Args:
             text: a line to translate; for a language model, the text itself.
-            target: its translation, which the decoder reads; None: the model's own.
+            target: its translation, which the decoder reads; None: the model's own, in the subwords that it wrote.
 
         Raises:
             UserError: the task of the run neither translates nor generates; the text needs more positions than the run
@@ -358,12 +378,26 @@ class TrainedRun:
         from etude.tasks import build
         from etude.trained.attention import read_attention
 
-        read, written = ("", text)
-        if self._translates:
-            read, written = text, self.translate(text) if target is None else target
-        both = self.tokenizer.source.encode(read), self.tokenizer.target.encode(written)
+        translates, tokenizer = self._translates, self.tokenizer
+        both: tuple[Sequence[int], Sequence[int]]
+        if translates and target is None:
+            with build.autocast(self.config, self.model):
+                [found] = self._translator({}).decode(texts_of(text))
+            both = found.source[:-1], next((one.tokens for one in found.hypotheses), [])
+        else:
+            read, written = (text, target or "") if translates else ("", text)
+            both = tokenizer.source.encode(read), tokenizer.target.encode(written)
         build.check_positions(self.config, max(map(len, both)) + 1, "the text")
-        return read_attention(self.model, self.tokenizer, *both)
+        with build.autocast(self.config, self.model):
+            return read_attention(self.model, tokenizer, *both)
+
+    def _translator(self, asked: dict[str, Any]) -> "Translator":
+        """Build what translates, with the search of the run and what is asked otherwise."""
+        from etude.config.parts import make, override
+        from etude.tasks import build
+
+        search = make(build.check_decoding(self.config, override(self.config["decoding"], asked, "search")))
+        return build.translator(self.config, self.model, self.tokenizer, search)
 
     @property
     def _translates(self) -> bool:
@@ -394,7 +428,7 @@ class TrainedRun:
         """
         from etude.trained.export import export
 
-        export(Path(place), self.config, self.model, self.tokenizer)
+        export(typed_path(os.fspath(place)), self.config, self.model, self.tokenizer)
 
     def _require(self, verb: str) -> None:
         """Raise unless the task of the run knows a verb, such as "translate"."""

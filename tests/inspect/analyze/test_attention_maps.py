@@ -48,9 +48,14 @@ def test_a_window_of_one_position_looks_nowhere_else(analysed):
             assert found["entropy"] > 0.1
 
 
-@pytest.mark.parametrize("backend", ["eager", "sdpa"])
-def test_the_means_are_those_of_a_loop_over_sentences_without_padding(analysed, pairs, backend):
-    subject, text = analysed(f"model/backend={backend}")
+@pytest.mark.parametrize(
+    "overrides",
+    [["model/backend=eager"], ["model/backend=sdpa"], ["model/encoder=shared", "model/decoder=universal"]],
+    ids=" ".join,
+)
+def test_the_means_are_those_of_a_loop_over_sentences_without_padding(analysed, pairs, overrides):
+    """Where one layer is applied several times, over all of them."""
+    subject, text = analysed(*overrides)
     entropies, distances = defaultdict(list), defaultdict(list)
     for pair in pairs:
         [batch] = subject.text([pair]).batches

@@ -26,7 +26,7 @@ def measure_spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]
     distance means that the head goes through both at the same pace.
     """
     sums: dict[tuple[str, int], Tensor] = defaultdict(lambda: torch.zeros(2, 1, dtype=torch.float64))
-    tokens: dict[str, int] = defaultdict(int)
+    tokens: dict[tuple[str, int], int] = defaultdict(int)  # of a layer that is applied several times, of each time
     for batch in text.batches:
         source, target = batch.source_mask, batch.target_out != PAD
         looking = {"encoder": source, "decoder": target, "cross": target}
@@ -35,13 +35,12 @@ def measure_spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]
             real = looking[place.kind][:, None].expand(weights.shape[:3])
             both = torch.stack([entropy(weights), distance(weights)]) * real
             sums[place.kind, place.layer] = sums[place.kind, place.layer] + both.sum(dim=(1, 3)).cpu()
+            tokens[place.kind, place.layer] += int(looking[place.kind].sum())
 
         with watch_heads(subject.model, see):
             subject.model(batch.source, batch.source_mask, batch.target_in)
-        for kind, real in looking.items():
-            tokens[kind] += int(real.sum())
     return {
-        (kind, layer, head): {"entropy": wide / tokens[kind], "distance": far / tokens[kind]}
+        (kind, layer, head): {"entropy": wide / tokens[kind, layer], "distance": far / tokens[kind, layer]}
         for (kind, layer), both in sums.items()
         for head, (wide, far) in enumerate(both.T.tolist(), start=1)
     }
