@@ -48,6 +48,20 @@ def test_an_unknown_letter_parts_a_word_that_is_written_and_none_that_is_read(to
     assert 1 + max(word_numbers(tokenizer, tokens, as_read=True)) == 3
 
 
+def test_unknown_words_are_counted_where_whole_words_are_tokens(tmp_path):
+    words = SentencePiece(
+        model_type="word", hard_vocab_limit=False, vocab_size=60, character_coverage=1.0, normalization="identity"
+    )
+    (tmp_path / "tokenizer.model").write_bytes(words.train(LINES[:2] * 9))
+    whole = open_tokenizer(tmp_path / "tokenizer.model")
+    for line, numbers in {
+        "der Hund läuft": [0, 1, 2],
+        "Hund und alte Bär": [0, 2, 3],
+        "der alte": [0, 1],
+    }.items():
+        assert word_numbers(whole, whole.encode(line), as_read=True, line=line) == numbers
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_word_is_aligned_with_the_word_that_its_subwords_look_at_most(tokenizer, seed, monkeypatch):
     """Against sums over the words, one by one; whatever the batch, and wherever the end token draws the eye."""

@@ -199,8 +199,12 @@ class Tokenizer:
 
     def unknown(self, text: str) -> str:
         """Return the characters of one line that became UNK."""
-        tokens, pieces = self.encode(text), self._processor.encode(self._spaced(text), out_type=str)
-        return "".join(piece for token, piece in zip(tokens, pieces, strict=True) if token == UNK).replace("▁", "")
+        cut = zip(self.encode(text), self.pieces(text), strict=True)
+        return "".join(piece for token, piece in cut if token == UNK).replace("▁", "")
+
+    def pieces(self, text: str) -> list[str]:
+        """Return what each token of one line stands for, UNK too, with `▁` for the space before a word."""
+        return self._processor.encode(self._spaced(text), out_type=str)
 
     def subwords(self, tokens: Sequence[int]) -> list[str]:
         """Convert tokens to their strings in the vocabulary, with `▁` for the space before a word."""

@@ -5,6 +5,7 @@ agree with one another where those of other layers do not, and so it is found wi
 """
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ def align(
     batch_tokens: int,
     layer: int | None = None,
     head: int | None = None,
+    lines: Sequence[str] = (),
 ) -> list[Alignment]:
     """Align every word of each translation with the word of its source that the decoder looks at most.
 
@@ -43,6 +45,7 @@ def align(
         batch_tokens: tokens that a batch may hold on either side, padding counted.
         layer: the layer of cross-attention, from 1; None: the one whose heads agree best.
         head: the head, from 1; None: the mean over all.
+        lines: the text of each source, which alone says where unknown words begin.
 
     Returns:
         For each pair a list of (source word, word of the translation), counted from 0, in the order of the translation.
@@ -61,7 +64,8 @@ def align(
         seen = attention_weights(model, source, source != PAD, target_in, kinds=["cross"])["cross"]  # (B, H, T, S) each
         layers = [weights.float().cpu().numpy() for weights in (seen if layer is None else [seen[layer - 1]])]
         for n, row in enumerate(rows):
-            found[row] = _align_words([weights[n] for weights in layers], head, *pairs[row], tokenizer)
+            line = lines[row] if lines else ""
+            found[row] = _align_words([weights[n] for weights in layers], head, *pairs[row], tokenizer, line)
     return found
 
 
@@ -79,11 +83,11 @@ def _check(model: EncoderDecoder, layer: int | None, head: int | None) -> None:
 
 
 def _align_words(
-    layers: Sequence[np.ndarray], head: int | None, source: Tokens, target: Tokens, tokenizer: Tokenizer
+    layers: Sequence[np.ndarray], head: int | None, source: Tokens, target: Tokens, tokenizer: Tokenizer, line: str
 ) -> Alignment:
     """Align the words of a pair, given for each layer the weights (H, T, S) of its tokens, and which head counts."""
     source = source[:-1]
-    of_source = word_numbers(tokenizer.source, source, as_read=True)
+    of_source = word_numbers(tokenizer.source, source, as_read=True, line=line)
     of_target = word_numbers(tokenizer.target, target)
     if not (of_source and of_target):
         return []
@@ -102,7 +106,7 @@ def _agreement(words: np.ndarray) -> float:
     return float(alike[np.triu_indices(len(links), 1)].mean()) if len(links) > 1 else 0.0
 
 
-def word_numbers(tokenizer: Tokenizer, tokens: Tokens, *, as_read: bool = False) -> list[int]:
+def word_numbers(tokenizer: Tokenizer, tokens: Tokens, *, as_read: bool = False, line: str = "") -> list[int]:
     """Return for each token which word of the text it belongs to, from 0; words are separated by white space.
 
     Args:
@@ -110,10 +114,12 @@ def word_numbers(tokenizer: Tokenizer, tokens: Tokens, *, as_read: bool = False)
         tokens: without an end token; of no word, the list is empty.
         as_read: whether the words are those of the text that was read, in which an unknown part of a word separates
             nothing, and not those of the text that is written, in which it is a word, ⁇.
+        line: the text that was read; a token may stand for several unknown words of it.
     """
     if as_read and UNK in tokens:
-        begins = [piece.startswith("▁") for piece in tokenizer.subwords(tokens)]
-        return [max(0, sum(begins[: n + 1]) - 1) for n in range(len(tokens))]
+        pieces = tokenizer.pieces(line)[: len(tokens)] if line else tokenizer.subwords(tokens)
+        begun = [0, *accumulate(piece.count("▁") for piece in pieces)]
+        return [max(0, before + piece.startswith("▁") - 1) for before, piece in zip(begun, pieces, strict=False)]
     texts = [tokenizer.decode(tokens[:n]).split() for n in range(len(tokens) + 1)]
     if not texts[-1]:
         return []

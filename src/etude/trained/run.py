@@ -233,12 +233,14 @@ class TrainedRun:
             raise UserError("layer and head say by which heads words are aligned: say alignments=true, too")
         asked = decoding if beam is None else {**decoding, "beam": beam}
         translator = self._translator(asked)
+        texts = texts_of(lines)
         with build.autocast(config, model):
-            found = translator.decode(texts_of(lines), 1 if n_best is None else n_best)
+            found = translator.decode(texts, 1 if n_best is None else n_best)
             pairs = [(decoded.source, one.tokens) for decoded in found for one in decoded.hypotheses]
+            read = [text for text, decoded in zip(texts, found, strict=True) for _ in decoded.hypotheses]
             size = translator.batch_tokens
             aligned = iter(
-                align(model, tokenizer, pairs, batch_tokens=size, layer=layer, head=head)
+                align(model, tokenizer, pairs, batch_tokens=size, layer=layer, head=head, lines=read)
                 if alignments
                 else [None] * len(pairs)
             )
@@ -249,8 +251,8 @@ class TrainedRun:
             ]
             for each in found
         ]
-        texts = best if n_best is not None else [one[0].text if one else "" for one in best]
-        return texts[0] if isinstance(lines, str) else texts
+        answers = best if n_best is not None else [one[0].text if one else "" for one in best]
+        return answers[0] if isinstance(lines, str) else answers
 
     @overload
     def generate(self, prompts: str = "", *, first: int = 0, **sampling: Any) -> str: ...
