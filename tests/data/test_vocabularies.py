@@ -49,6 +49,7 @@ def test_running_text_comes_back_with_all_its_spaces(tokenizer: Tokenizer, text:
     assert all(UNK < token < len(tokenizer) for token in tokens)
     assert tokenizer.decode(tokens) == text
     assert [list(one) for one in tokenizer.encode_all([text, "a"])] == [tokens, tokenizer.encode("a")]
+    assert len(tokenizer.pieces(text)) == len(tokens)
 
 
 @settings(deadline=None, max_examples=100)
@@ -111,6 +112,7 @@ def test_what_a_tokenizer_json_does_not_know_is_unknown_and_its_numbers_may_have
     made.save(str(tmp_path / "tokenizer.json"))
     ours = opened(tmp_path, Existing(file=str(tmp_path / "tokenizer.json"), pattern=None, vocab_size=9))
     assert ours.encode("a bad face") == [4, 11, UNK]
+    assert len(ours.pieces("a bad face")) == 3
     assert len(ours) == 12
 
 
@@ -169,6 +171,7 @@ def test_a_model_of_sentencepiece_is_read_as_its_package_reads_it(foreign: Path,
         assert ours.decode([1, *ours.encode(line), 2]) == theirs.decode(tokens)
     assert ours.unknown("bad q face") == "q"
     assert ours.subwords(ours.encode("bad")) == theirs.encode("bad", out_type=str)
+    assert ours.pieces("bad q face") == theirs.encode("bad q face", out_type=str)
     assert len(ours) == 4 + len(theirs)
     with pytest.raises(UserError, match="learned from lines, and cannot give back running text"):
         opened(tmp_path, Existing(file=str(foreign), pattern=None, vocab_size=9))

@@ -113,6 +113,7 @@ def test_the_door_is_the_report(
     assert etude.compare("heads", "A1").compared.baseline.arm == "A1"
     assert "A1" in repr(etude.compare("heads"))
     assert [*etude.results("heads", where={"seed": 2})["seed"]] == [2, 2]
+    assert len(etude.results("heads", where={"seed": [1, 2]})) == len(rows)
     monkeypatch.setenv("HOME", str(runs_dir.parent))
     assert len(etude.results("heads", f"~/{runs_dir.name}")) == len(rows)
     (runs_dir.parent / "conf").mkdir()

@@ -200,9 +200,10 @@ def test_prompts_are_continued_some_at_a_time_and_each_as_it_would_be(
     assert texts[66:] == language_model.generate(["a b"] * 4, first=66, max_length=6, seed=3)
 
 
-def test_what_numpy_calls_a_number_is_one(language_model: TrainedRun) -> None:
+def test_what_numpy_calls_a_number_is_one(run: TrainedRun, language_model: TrainedRun) -> None:
     texts = [language_model.generate("a b", seed=seed, max_length=9) for seed in (np.int64(5), 5)]
     assert texts[0] == texts[1]
+    assert len(run.translate("a b c", n_best=np.int64(2))) == 2
 
 
 def test_loading_draws_nothing_from_the_callers_generator_and_knows_the_home_folder(
@@ -223,6 +224,9 @@ def test_loading_draws_nothing_from_the_callers_generator_and_knows_the_home_fol
         (lambda run, _: run.translate("a", n_best=5), "the search keeps 4 hypotheses: raise its beam to 5"),
         (lambda run, _: run.translate("a", n_best=2, beam=1), "n_best=2, and the search keeps one hypothesis"),
         (lambda run, _: run.translate("a", n_best=0), "n_best=0 must be at least 1"),
+        (lambda run, _: run.translate("a", beam=np.array([1, 2])), "search.beam must be a whole number"),
+        (lambda run, _: run.translate("a", n_best=1, alignments=True, layer=1.5), "layer=1.5 must be a whole number"),
+        (lambda run, _: run.attention(["a", "b"]), "is no line: attention reads one"),
         (lambda run, _: run.translate("a", n_best="3"), "n_best='3' must be a whole number"),
         (lambda run, _: run.translate("a", beam="4"), "search.beam must be a whole number, not '4'"),
         (lambda run, _: run.translate("a", beam=2.5), "search.beam must be a whole number, not 2.5"),

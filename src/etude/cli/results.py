@@ -67,7 +67,7 @@ def _find(args: Arguments, is_sweep: bool) -> Results:
     if place := args.options.get("--from"):
         return read_from(place, args)
     typed = sweep_words(args)
-    if not is_sweep and "ladder=true" not in typed:
+    if not is_sweep and "ladder" not in args.where:
         return find_results(args.study, args.runs_dir, args.where)
     planned = (run for _, run in sweep_file.runs_of(args.study, typed))
     return results_of_sweep(shlex.join([args.study, *typed]), planned, None if is_sweep else load_study(args.study))

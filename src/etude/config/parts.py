@@ -52,14 +52,17 @@ def override(node: Config, given: Mapping[str, Any], what: str) -> Config:
     """
     if "_target_" in given:
         return dict(given)
-    given = {name: value.item() if hasattr(value, "item") else value for name, value in given.items()}  # of NumPy
     known = config_signature(node["_target_"]).keywords.keys()
     if unknown := given.keys() - known:
         raise UserError(f"the {what} has no option {min(unknown)!r}; {did_you_mean(min(unknown), known)}")
-    changed = {**node, **given}
-    if given:
-        check_part(changed, what)
-    return changed
+    plain = {name: _plain(value) for name, value in given.items()}
+    check_part({"_target_": node["_target_"], **plain}, what, tuple(known))  # what stands in the node was checked
+    return {**node, **{name: value if isinstance(plain[name], list) else plain[name] for name, value in given.items()}}
+
+
+def _plain(value: Any) -> Any:
+    """Return a number or an array of NumPy, or of what is like it, and a tuple as a config would hold them."""
+    return [*value] if isinstance(value, tuple) else value.tolist() if hasattr(value, "tolist") else value
 
 
 def try_out(node: Config, *positional: Any) -> None:

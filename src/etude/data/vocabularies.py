@@ -153,6 +153,10 @@ class ByteTokenizer(Tokenizer):
         """Return "": nothing is unknown, or the package does not say what."""
         return ""
 
+    def pieces(self, text: str) -> list[str]:
+        """Return what each token of one line stands for, with `▁` for a space."""
+        return self.subwords(self.encode(text))
+
     def subwords(self, tokens: Sequence[int]) -> list[str]:
         """Convert tokens to the strings that they stand for, with `▁` for a space."""
         return [self.decode([token]).replace(" ", "▁") for token in tokens]
@@ -214,8 +218,12 @@ class PieceTokenizer(ByteTokenizer):
 
     def unknown(self, text: str) -> str:
         """Return the characters of one line that became UNK."""
-        pieces = self._made.encode(text, out_type=str)
-        return "".join(p for t, p in zip(self.encode(text), pieces, strict=True) if t == UNK).replace("▁", "")
+        cut = zip(self.encode(text), self.pieces(text), strict=True)
+        return "".join(piece for token, piece in cut if token == UNK).replace("▁", "")
+
+    def pieces(self, text: str) -> list[str]:
+        """Return what each token of one line stands for, UNK too, with `▁` for the space before a word."""
+        return self._made.encode(text, out_type=str)
 
     def subwords(self, tokens: Sequence[int]) -> list[str]:
         """Convert tokens to their strings in the vocabulary, with `▁` for the space before a word."""

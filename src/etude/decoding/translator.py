@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
+from numbers import Integral
 from typing import NamedTuple
 
 import torch
@@ -66,7 +67,7 @@ class Translator:
             UserError: the search does not keep so many hypotheses.
         """
         beam = getattr(self.search, "beam", 1)  # a user's own search need not have it
-        if not isinstance(n_best, int):
+        if not isinstance(n_best, Integral):
             raise UserError(f"n_best={n_best!r} must be a whole number")
         if n_best < 1:
             raise UserError(f"n_best={n_best} must be at least 1")

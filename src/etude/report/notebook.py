@@ -72,6 +72,8 @@ def _find(
     if where is not None and not isinstance(where, Mapping):
         raise UserError(f'where={where!r}: give keys and values, such as {{"scale": "pocket"}}')
     setting = {key: value if isinstance(value, str) else quote(value) for key, value in (where or {}).items()}
+    if where and isinstance(seeds := where.get("seed"), Sequence) and not isinstance(seeds, str):
+        setting["seed"] = ",".join(map(str, seeds))
     metrics = [metrics] if isinstance(metrics, str) else metrics
     if Path(study).suffix == ".csv":
         asked = [typed_metric(word, "metrics: ") for word in metrics]

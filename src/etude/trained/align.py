@@ -6,6 +6,7 @@ agree with one another where those of other layers do not, and so it is found wi
 
 from collections.abc import Sequence
 from itertools import accumulate
+from numbers import Integral
 
 import numpy as np
 import torch
@@ -73,6 +74,9 @@ def _check(model: EncoderDecoder, layer: int | None, head: int | None) -> None:
     """Check that there is such a layer and head. The model reads next to nothing, as a stack may repeat its layer."""
     if all(place.kind != "cross" for place in readable(model)):
         raise UserError("this model has no cross-attention that can be read, so there are no alignments")
+    for name, number in (("layer", layer), ("head", head)):
+        if number is not None and not isinstance(number, Integral):
+            raise UserError(f"{name}={number!r} must be a whole number")
     ends = torch.full((1, 1), EOS, device=next(model.parameters()).device)
     seen = attention_weights(model, ends, ends != PAD, ends, kinds=["cross"])["cross"]
     if layer is not None and not 1 <= layer <= len(seen):

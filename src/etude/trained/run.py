@@ -380,6 +380,9 @@ class TrainedRun:
         from etude.tasks import build
         from etude.trained.attention import read_attention
 
+        for line in (text, target):
+            if line is not None and not isinstance(line, str):
+                raise UserError(f"{line!r} is no line: attention reads one")
         translates, tokenizer = self._translates, self.tokenizer
         both: tuple[Sequence[int], Sequence[int]]
         if translates and target is None:
