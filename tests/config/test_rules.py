@@ -232,6 +232,7 @@ IMPOSSIBLE = {
     "key heads that do not divide the heads": ["model/attention=grouped_query", "model.attention.kv_heads=3"],
     "a norm that nothing uses": ["model/residual=rezero"],
     "a norm that fixup does not use": ["model/residual=fixup"],
+    "a loss of the size of log Z where that is always 0": ["loss=z_loss", "model/tying=adaptive_softmax"],
     "fewer rows than pieces": ["model.vocabulary=100"],
     "an average that reaches back before the first step": [
         "averaging.checkpoints=11",

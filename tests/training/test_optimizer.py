@@ -195,6 +195,27 @@ def test_muon_moves_hidden_matrices_as_torchs_muon_and_all_else_as_torchs_adamw(
         assert_close(weight, theirs[name], msg=name)
 
 
+@pytest.mark.parametrize(
+    ("typed", "no_matrix"),
+    {
+        "model/position=t5": "position",
+        "model/attention=lightweight_convolution": r"layers\.\d\.attention\.weight",
+        "model/residual=hyper model/norm=rms": r"\.mix$",
+        "model/feedforward=product_key_memory model.n_layers=2": r"\.values$",
+        "model/encoder=universal model/decoder=universal": "signal",
+    }.items(),
+)
+def test_muon_leaves_tables_and_vectors_of_two_axes_to_adamw(typed, no_matrix):
+    optimizer, named = of_model("optimizer=muon", *typed.split())
+    for weight in named.values():
+        weight.grad = torch.zeros_like(weight)
+    optimizer.step()
+    by_muon = {name for name, weight in named.items() if "momentum_buffer" in optimizer.state[weight]}
+    vectors = {name for name in named if re.search(f"embedding|{no_matrix}", name)}
+    assert vectors & {name for name, weight in named.items() if weight.ndim == 2 and "embedding" not in name}
+    assert by_muon == {name for name, weight in named.items() if weight.ndim == 2} - vectors
+
+
 @pytest.mark.parametrize("name", ["adamw", "muon"])
 def test_the_logged_rate_is_that_of_parameters_without_a_group(name):
     overrides = [f"optimizer={name}", "optimizer.groups=[{match: matrix, lr: 0.5}]"]

@@ -102,6 +102,7 @@ def check_rules(config: Config) -> None:
     _positions_fit(at)
     _stacks_fit(config, at)
     _norms_are_used(at)
+    _loss_sees_log_z(at)
     _own_files_are_named(config, at)
     _contexts_fit(at)
     _task_fits(config, at)
@@ -383,6 +384,15 @@ def _norms_are_used(at: At) -> None:
     if _is(at, "model.residual", "ReZero", "Fixup") and not _is(at, "model.norm", "NoNorm"):
         name = _class_name(at("model.residual._target_")).lower()
         raise UserError(f"model/residual={name} stands in for every norm, and none would be used: say model/norm=none")
+
+
+def _loss_sees_log_z(at: At) -> None:
+    tying = _class_name(at("model.tying._target_"))
+    if _is(at, "loss", "ZLoss") and tying in ("AdaptiveSoftmax", "MixtureOfSoftmaxes"):
+        raise UserError(
+            f"loss=z_loss does nothing with model.tying={tying}, whose logits are log-probabilities: their log Z is 0; "
+            "say loss=label_smoothing, or choose another model/tying"
+        )
 
 
 def _trainer_fits(at: At) -> None:
