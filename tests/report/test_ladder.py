@@ -15,7 +15,7 @@ from etude.cli.results import main as results
 from etude.config.compose import compose
 from etude.config.freeze import freeze
 from etude.errors import UserError
-from etude.report.figures.ladder import difference
+from etude.report.figures.ladder import difference, predicted
 from etude.report.ladder import ladder_of_csv, ladder_of_study
 from etude.report.ladder_table import sentences, table
 from etude.search.sweep_file import planned_runs
@@ -104,6 +104,23 @@ def test_the_page_draws_each_arm_to_the_target(tmp_path: Path) -> None:
     assert figure
     assert figure.plotly().data[4].x[0] == pytest.approx(math.exp(found.target))
     assert [row[1] for row in figure.rows] == ["came"] * 5 + ["held out, predicted"] * 2 + ["target"]
+
+
+def test_the_page_draws_what_was_predicted_of_a_held_out_rung_and_marks_what_missed(tmp_path: Path) -> None:
+    rows = rows_of()
+    for row in rows:  # an arm whose law breaks at the largest rung
+        if row["arm"] == "better" and row["tokens"] == max(other["tokens"] for other in rows):
+            row["loss"] = float(row["loss"]) + 1.0
+    found = ladder_of_csv(write(rows, tmp_path / "mine.csv"), "base", [LOSS])
+    before, last = predicted(found, 0), predicted(found, 1)
+    assert before
+    assert last
+    assert {row[0]: row[-1] for row in before.rows}["better"] == "yes"
+    assert {row[0]: row[-1] for row in last.rows}["better"] == "no"
+    bars, within, outside = last.plotly().data
+    assert set(outside.y) == {"better"}
+    assert {*within.y, *outside.y} == {*bars.y} == {*found.arms}
+    assert dict(zip(bars.y, bars.x, strict=True)) == {a: one.value for a, one in found.judged[1].predicted.items()}
 
 
 def test_a_column_names_rungs_that_tokens_do_not_tell_apart(tmp_path: Path) -> None:

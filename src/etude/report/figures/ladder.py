@@ -1,10 +1,11 @@
-"""The difference of an arm from the baseline against compute: what came, what was predicted, and what is."""
+"""A ladder: the difference of an arm against compute, and what came of the predictions of a rung that was held out."""
 
 import math
+from typing import Any
 
 import numpy as np
 
-from etude.report.figures.figure import ACCENT, COLOUR, Figure, axis, error_bars, format_ends, format_known
+from etude.report.figures.figure import ACCENT, COLOUR, Figure, axis, error_bars, extent, format_ends, format_known
 from etude.report.ladder import Ladder, format_compute
 from etude.report.statistics import Interval, carry
 
@@ -105,6 +106,63 @@ def difference(ladder: Ladder, arm: str) -> Figure | None:
         "target (star). Diamonds are what the rungs below the two largest predicted of these.",
         ["compute", "", "difference", "90 % interval"],
         rows,
+    )
+
+
+def predicted(ladder: Ladder, rung: int) -> Figure | None:
+    """Draw what was predicted of each arm's difference at a rung that was held out, and what came.
+
+    Args:
+        ladder: what it shows.
+        rung: which of the held-out rungs, the smaller first.
+
+    Returns:
+        None if nothing was predicted there.
+    """
+    judged, size = ladder.judged[rung], ladder.rungs[len(ladder.rungs) - len(ladder.judged) + rung]
+    arms = sorted(judged.predicted, key=lambda arm: judged.predicted[arm].value)
+    if not arms:
+        return None
+    metric, digits = ladder.metric, ladder.metric.compared_digits
+    values, intervals = ([getattr(judged.predicted[arm], of) for arm in arms] for of in ("value", "interval"))
+    shape = f"%{{y}}: %{{x:+.{digits}f}}"
+    traces: list[dict[str, Any]] = [
+        {
+            "x": values,
+            "y": arms,
+            "mode": "markers",
+            "marker": {"color": COLOUR, "size": 9, "symbol": "line-ns-open"},
+            "error_x": error_bars(values, intervals, thickness=5, color=f"{COLOUR}77"),
+            "hovertemplate": f"{shape}<extra>predicted</extra>",
+        }
+    ]
+    for name, symbol, is_within in (("came, within", "circle", True), ("came, outside", "x", False)):
+        some = [arm for arm in arms if (arm in judged.covered) is is_within]
+        marker = {"color": ACCENT, "size": 9, "symbol": symbol}
+        came = [judged.came[arm] for arm in some]
+        hover = f"{shape}<extra>{name}</extra>"
+        traces.append({"x": came, "y": some, "mode": "markers", "marker": marker, "hovertemplate": hover})
+    ends = [end for interval in intervals for end in interval]
+    title = f"{metric.compared_label}, difference from {ladder.baseline}"
+    names = {"type": "category", "categoryorder": "array", "categoryarray": arms, "dtick": 1}
+    return Figure(
+        traces,
+        {
+            "height": 90 + 24 * len(arms),
+            "showlegend": False,
+            "xaxis": axis(title, zeroline=True, zerolinewidth=2, range=extent([0, *ends, *judged.came.values()])),
+            "yaxis": axis("", range=[-0.7, len(arms) - 0.3], fixedrange=True) | names,
+        },
+        f"{size.label}, held out: {len(judged.covered)} of {len(arms)} differences from {ladder.baseline} came within "
+        "their predicted 90 % intervals",
+        "A bar is what the rungs below the two largest predicted, with its 90 % interval; a dot is what came, and a "
+        "cross what came outside.",
+        ["arm", "predicted", "90 % interval", "came", "within"],
+        [
+            [arm, *_cells(value, interval, digits), format_known(judged.came[arm], digits, sign=True), within]
+            for arm, value, interval in zip(arms, values, intervals, strict=True)
+            for within in ["yes" if arm in judged.covered else "no"]
+        ],
     )
 
 
