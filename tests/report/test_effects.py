@@ -1,5 +1,6 @@
 """Effects of a grid, and of parts in each other's company, as a report tells them."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,21 @@ def test_a_grid_tells_what_two_changes_do_together(folder: Path) -> None:
     figure = effects(results_of_csv(folder / "runs.csv", "mine", metrics=[LOSS]).compare())
     assert figure
     assert np.array(figure.traces[0]["z"]) == pytest.approx(np.array([[-25, -50, 0], [-50, -125, 0], [0, 0, 0]]) / 1e3)
+
+
+def test_of_arms_that_share_trainings_effects_have_no_intervals(folder: Path) -> None:
+    """The same trainings, scored twice, are not twice as many."""
+    study = "grid:\n  model.heads: [8, 4]\n  model.bias: [true, false]\n  decoding.beam: [1, 4]\n"
+    (folder / "study.yaml").write_text(study)
+    grid, random = load_study("mine").grid, np.random.default_rng(0)
+    trained = {arm: f"{row['model.heads']} {row['model.bias']}" for arm, row in grid.items()}
+    losses = {(of, seed): random.normal(3, 0.1) for of in dict.fromkeys(trained.values()) for seed in (1, 2)}
+    rows = [f"{arm},{seed},{losses[of, seed]},{of}" for arm, of in trained.items() for seed in (1, 2)]
+    (folder / "runs.csv").write_text("\n".join(["arm,seed,loss,training", *rows, ""]))
+    alone, *pairs = on_effects(results_of_csv(folder / "runs.csv", "mine", metrics=[LOSS]).compare())
+    assert "share their trainings" in alone
+    assert re.search(r"beam=4 .0\.000", alone)
+    assert not any("*" in line or "[" in line for line in (alone, *pairs))
 
 
 def test_a_whole_grid_with_a_key_of_one_value_is_no_fraction(folder: Path) -> None:

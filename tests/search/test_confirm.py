@@ -1,15 +1,18 @@
 import re
+from math import nan
 from pathlib import Path
+from typing import Any
 
 import pytest
 from optuna.distributions import CategoricalDistribution, IntDistribution
-from tests.search.world import World, carry_out, loss, search
+from tests.search.world import EVERY, STEPS, World, carry_out, loss, search
 
 from etude.cli.report import main
 from etude.errors import UserError
-from etude.report.searched import read_search
+from etude.report.searched import Searched, read_search
 from etude.search.confirm import best_trials, confirming_runs, note_confirmation
-from etude.search.search import Dimension
+from etude.search.search import Dimension, Objective, Search
+from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 
 
@@ -53,6 +56,26 @@ def test_a_trial_that_breaks_a_constraint_is_not_confirmed(tmp_path: Path) -> No
         best_trials(what, trials, 3)
 
 
+def test_a_draw_that_breaks_a_constraint_is_not_confirmed_when_it_is_drawn_again(tmp_path: Path) -> None:
+    few = {"k": Dimension(IntDistribution(1, 2), "1 to 2")}
+    world = World(tmp_path, lambda words: float(words.get("k", 2)))
+    what = search(space=few, constraints={"neg": -1.5}, n_trials=6)
+
+    class Bounded(World):
+        def train(self, run: RunDir) -> State:
+            state = super().train(run)
+            run.write_result(run.result() | {"neg": -run.result()["valid"]["loss"]})  # k=1 is the best, and forbidden
+            return state
+
+    engine = carry_out(what, Bounded(tmp_path, world.score))
+    assert sum("same_as" in trial.user_attrs for trial in engine.journal.trials()) == 4
+    best = best_trials(what, engine.journal.trials(), 3)
+    assert [trial.params for trial in best] == [{"k": 2}]
+    recorded = read_search(engine.journal.path, what.name).recorded
+    assert recorded.best
+    assert recorded.best.values == [2.0]
+
+
 def test_a_search_without_a_finished_trial_has_nothing_to_confirm() -> None:
     with pytest.raises(UserError, match="no trial is finished yet"):
         best_trials(search(), [], 1)
@@ -72,6 +95,42 @@ def test_a_report_tells_selection_and_confirmation_apart(tmp_path: Path) -> None
     assert trial.scores == pytest.approx([best[0].value] * 3)  # in this world a seed makes no difference
     assert baseline is not None
     assert baseline.scores == pytest.approx([world.score({})] * 3)
+
+
+def confirmed_with(what: Search, world: World) -> Searched:
+    engine = carry_out(what, world)
+    best = best_trials(what, engine.journal.trials(), 1)
+    runs = world.freeze(confirming_runs(what, best, [], default_seed=1))
+    for run in runs:
+        world.train(run)
+    note_confirmation(engine.journal.study, best, [run.path.relative_to(world.runs_dir) for run in runs])
+    return read_search(engine.journal.path, what.name)
+
+
+@pytest.mark.parametrize("scores", [{"valid": {}}, {"valid": {"loss": nan}}], ids=["a curve alone", "a result"])
+def test_a_run_that_confirms_and_diverged_enters_no_mean(scores: dict[str, Any], tmp_path: Path) -> None:
+    class Diverging(World):
+        def train(self, run: RunDir) -> State:
+            state = super().train(run)
+            if run.config()["words"].get("seed") == "3":
+                run.write_result(scores | {"diverged": "its loss is nan", "steps": 60})
+            return state
+
+    found = confirmed_with(search(), Diverging(tmp_path))
+    [trial], baseline = found.confirmation
+    assert baseline
+    assert [len(one.scores) for one in (trial, baseline)] == [2, 2]
+    assert len([note for note in found.left_out if "which diverged" in note]) == 2
+
+
+def test_what_was_chosen_for_the_best_of_its_curve_is_confirmed_by_the_best_of_its_curve(tmp_path: Path) -> None:
+    rising = (Objective("valid_loss", maximize=True),)
+    found = confirmed_with(search(objectives=rising, best_of_curve=True), World(tmp_path))
+    [trial], _ = found.confirmation
+    assert trial.scores == pytest.approx([found.judged[0].recorded.values[0]] * 3)
+    assert found.judged[0].recorded.values[0] == pytest.approx(
+        found.judged[0].results[0]["valid"]["loss"] + (STEPS - EVERY) / 10
+    )
 
 
 def test_the_page_of_a_search_shows_its_confirmation_too(tmp_path: Path) -> None:

@@ -270,6 +270,11 @@ def test_a_trial_that_diverged_keeps_to_no_constraint(tmp_path: Path) -> None:
     assert [value for key, value in trial.system_attrs.items() if key.startswith("constraints:")] == [inf]
 
 
+def test_a_constraint_on_a_number_that_no_run_has_is_refused_with_those_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"no run has the number test\.los, .*did you mean test\.loss"):
+        carry_out(search(constraints={"test.los": 20}, n_trials=1), World(tmp_path))
+
+
 def test_a_run_that_was_finished_before_keeps_its_checkpoint_when_its_trial_is_pruned(tmp_path: Path) -> None:
     world = World(tmp_path)
     what = search(n_trials=1, stopping=Above(-1e9))

@@ -78,6 +78,18 @@ def test_a_ladder_that_is_none_is_answered_with_file_and_key(ladder: str, told: 
         load_study("mine")
 
 
+def test_a_rung_that_would_undo_what_an_arm_tests_is_refused(folder: Path) -> None:
+    write(folder, f"{{rungs: {RUNGS}, seeds: [2, 1, 1, 1]}}".replace("scale.width=0.0625", "model.heads=2"))
+    with pytest.raises(UserError, match=r"study.yaml: ladder.rungs.l: the arm A1 sets model.heads itself"):
+        load_study("mine")
+
+
+def test_the_seeds_of_a_ladder_are_no_pilots(folder: Path) -> None:
+    write(folder, f"{{rungs: {RUNGS}, seeds: [2, 1, 1, 1]}}\npilots: [1, 3]")
+    seeds = {word for run in planned_runs("mine", ["ladder=true"]) for word in run if word.startswith("seed=")}
+    assert seeds == {"seed=2", "seed=4"}
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -1,13 +1,16 @@
 """What the changes of a study do in each other's company: effects of a grid, and parts that help alone only."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import combinations
 
 from etude.report.comparison import ALPHA, Compared, Difference
-from etude.report.statistics import Effect, fit_effects, holm
+from etude.report.statistics import Comparison, Effect, fit_effects, holm
 from etude.report.wording import format_fixed, format_interval
 from etude.study.arms import override_key
 from etude.study.metrics import Metric
+
+_SHARED = "arms that differ in decoding alone share their trainings, and with these the luck of seeds"
 
 
 def effects_of(compared: Compared) -> tuple[list[Effect], dict[tuple[tuple[str, str], ...], float]]:
@@ -20,6 +23,10 @@ def effects_of(compared: Compared) -> tuple[list[Effect], dict[tuple[tuple[str, 
     if len(study.grid) < 3 or not study.grid.keys() <= scores.keys():
         return [], {}
     found = fit_effects(study.grid, [scores[arm] for arm in study.grid])
+    if len({arm.training for arm in compared.arms if arm.arm in study.grid}) < len(study.grid):
+        return [
+            replace(one, plain=Comparison(one.test.difference, None, None, _SHARED), moderated=None) for one in found
+        ], {}
     tested = {str(n): p for n, one in enumerate(found) if (p := one.test.p) is not None}
     corrected = holm(tested)
     return found, {found[int(n)].values: p for n, p in corrected.items()}
@@ -34,10 +41,10 @@ def on_effects(compared: Compared) -> list[str]:
     mains = [one for one in found if len(one.values) == 1]
     alone = "; ".join(f"{name_values(one)} {_estimate(one, metric, corrected)}" for one in mains)
     how = "over seeds (moderated)" if all(one.moderated for one in found) else "of what the model leaves over"
-    told = [
-        f"Effects on {metric.compared_label} in the grid, averaged over the other keys, with 95 % intervals from the "
-        f"variance {how}; * after Holm over all effects: {alone}."
-    ]
+    sure = f"with 95 % intervals from the variance {how}; * after Holm over all effects"
+    if any(one.plain.why_not == _SHARED for one in found):
+        sure = f"without intervals, because {_SHARED}"
+    told = [f"Effects on {metric.compared_label} in the grid, averaged over the other keys, {sure}: {alone}."]
     told += [f"{name_values(one)}: {_together(one, metric, corrected)}." for one in found if len(one.values) == 2]
     return [*told, *_on_aliases(compared.study.grid)]
 

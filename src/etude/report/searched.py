@@ -17,7 +17,8 @@ from etude.errors import UserError
 from etude.report.confirmation import Confirmed, Selection
 from etude.report.statistics import RankCorrelation, Scores, pooled, spearman
 from etude.search.recorded import RecordedSearch, RecordedTrial, read_journal
-from etude.search.score import flat, read_value
+from etude.search.score import best_of_curve, flat, read_value
+from etude.store.divergence import divergence
 from etude.store.records import leaving_out
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
@@ -220,8 +221,14 @@ def _read_confirmation(recorded: RecordedSearch, runs_dir: Path, left_out: list[
         scores = found.setdefault(one, [])
         for run in (RunDir(runs_dir / path) for path in paths):
             with leaving_out(run.path, left_out):
-                value = read_value(run, run.result(), name)[0] if run.finished else None
-                scores += [] if value is None else [value]
+                result = run.result() if run.finished else {}
+                value = read_value(run, result, name)[0] if result else None
+                if value is not None and divergence(result):
+                    left_out.append(f"Left out: {run.path}, which diverged, of what confirms.")
+                elif value is not None and recorded.best_of_curve:
+                    scores.append(best_of_curve(run, name, value, maximize=recorded.maximize[0]))
+                elif value is not None:
+                    scores.append(value)
     return found
 
 

@@ -24,7 +24,7 @@ from etude.errors import UserError, did_you_mean
 from etude.search.ask import ask
 from etude.search.journal import Journal
 from etude.search.promotion import Climber, out_of_reach, promote, promote_last
-from etude.search.score import is_in_curves, read_curve, read_seconds, read_value
+from etude.search.score import best_of_curve, is_in_curves, read_curve, read_seconds, read_value
 from etude.search.search import Objective, Search
 from etude.store.cleaning import free_checkpoints
 from etude.store.divergence import divergence
@@ -38,6 +38,7 @@ logger = logging.getLogger(__name__)
 
 Freeze = Callable[[Sequence[Sequence[str]]], list[RunDir]]
 
+_CONSTRAINT = "constraints:"  # how Optuna's name of one begins
 _REFUSED = 10  # trials in a row that may be refused before the search ends
 
 
@@ -58,6 +59,8 @@ class Engine:
         self.search, self.runs_dir, self.freeze = search, runs_dir.absolute(), freeze
         maximize = [one.maximize for one in search.objectives]
         self.journal = Journal(runs_dir / study / f"{search.name}.journal", search.name, maximize, _recipe(search))
+        if search.best_of_curve:
+            self.journal.study.set_user_attr("best_of_curve", value=True)
         held = len(self.journal.trials()) if search.further else 0
         self.n_trials = search.n_trials + held
         if held:
@@ -324,9 +327,9 @@ class Engine:
             values = [self._value(run, result, one) for one in self.search.objectives]
             values = [sign * inf if isnan(value) else value for sign, value in zip(signs, values, strict=True)]
         for key, most in self.search.constraints.items():
-            if (number := number_at(result, key)) is not None:
-                excess = inf if isnan(number) else number - most
-                optuna.Trial(self.journal.study, trial._trial_id).set_constraint(key, excess)
+            number = self._read(run, result, key) if not divergence(result) else number_at(result, key)
+            excess = inf if number is None or isnan(number) else number - most
+            optuna.Trial(self.journal.study, trial._trial_id).set_constraint(key, excess)
         if self.search.seeds:
             place = trial.user_attrs["runs"].index(str(run.path.relative_to(self.runs_dir)))
             if place not in trial.intermediate_values:  # else another process has noted it
@@ -343,14 +346,20 @@ class Engine:
         self._tell_the_same(self._trial(trial.number))
 
     def _value(self, run: RunDir, result: Mapping[str, Any], objective: Objective) -> float:
-        value, known = read_value(run, result, objective.name)
+        value = self._read(run, result, objective.name)
+        if not self.search.best_of_curve:
+            return value
+        return best_of_curve(run, objective.name, value, maximize=objective.maximize)
+
+    def _read(self, run: RunDir, result: Mapping[str, Any], name: str) -> float:
+        value, known = read_value(run, result, name)
+        value = number_at(result, name) if value is None else value  # which may be a quotient of two
         if value is None:
             raise UserError(
-                f"{self.search.source}: no run has the number {objective.name}, which the search looks for; "
-                f"{did_you_mean(objective.name, known)}: with that, the same command goes on"
+                f"{self.search.source}: no run has the number {name}, which the search looks at; "
+                f"{did_you_mean(name, known)}: with that, the same command goes on"
             )
-        curve = [*read_curve(run, objective.name).values()] if self.search.best_of_curve else []
-        return (max if objective.maximize else min)([value, *filter(isfinite, curve)])
+        return value
 
     def _tell_the_same(self, trial: FrozenTrial) -> None:
         """Tell of the trials that are the same run as a finished one what is known of that."""
@@ -358,6 +367,10 @@ class Engine:
             for other in self.journal.trials():
                 if other.user_attrs.get("same_as") == trial.number and not other.state.is_finished():
                     self.journal.report(other, trial.intermediate_values)
+                    for key, excess in trial.system_attrs.items():
+                        if key.startswith(_CONSTRAINT):
+                            again = optuna.Trial(self.journal.study, other._trial_id)
+                            again.set_constraint(key.removeprefix(_CONSTRAINT), excess)
                     self.journal.tell(other, trial.state, trial.values)
 
     # Promotion

@@ -71,6 +71,7 @@ class RecordedSearch:
         name: its name.
         maximize: for each objective, whether it is maximized.
         recipe: what it draws from, as its first start noted.
+        best_of_curve: whether the value of a trial is the best of its validations.
         confirmed: "baseline" or the number of a trial -> the runs that confirm it, below the folder of runs.
         trials: its trials.
         events: in the order in which they were noted: the number of a trial, and a step of its curve, or None for its
@@ -80,6 +81,7 @@ class RecordedSearch:
     name: str
     maximize: list[bool]
     recipe: dict[str, Any] = field(default_factory=dict)
+    best_of_curve: bool = False
     confirmed: dict[str, list[str]] = field(default_factory=dict)
     trials: list[RecordedTrial] = field(default_factory=list)
     events: list[tuple[int, int | None]] = field(default_factory=list)
@@ -113,6 +115,7 @@ def read_journal(file: Path) -> list[RecordedSearch]:
             elif what == _STUDY_NOTE and line["study_id"] in studies:
                 noted = studies[line["study_id"]]
                 noted.recipe |= line["user_attr"].get("search", {})
+                noted.best_of_curve |= line["user_attr"].get("best_of_curve", False)
                 noted.confirmed |= line["user_attr"].get("confirmed", {})
             elif what == _CREATE_TRIAL and (study := studies.get(line["study_id"])):
                 trial = RecordedTrial(len(study.trials), line.get("params", {}), line.get("distributions", {}))

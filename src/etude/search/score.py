@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any
 
 from etude.store.metrics_file import read_metrics, to_number
@@ -39,6 +40,12 @@ def read_value(run: RunDir, result: Mapping[str, Any], name: str) -> tuple[float
     curve = read_curve(run, name)
     columns = {column: None for row in read_metrics(run.metrics_file) for column in row}
     return curve[max(curve)] if curve else None, [*keys, *columns]
+
+
+def best_of_curve(run: RunDir, name: str, end: float, *, maximize: bool) -> float:
+    """Return the best of a metric's validations and of its value at the end."""
+    curve = filter(isfinite, read_curve(run, name).values())
+    return max(end, *curve, end) if maximize else min(end, *curve, end)
 
 
 def read_seconds(run: RunDir) -> float:

@@ -120,7 +120,7 @@ def on_rungs(runs: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:
     if typed := set_there & {override_key(word) for run in runs for word in run}:
         raise UserError(f"ladder=true: the rungs of {study.name} set {', '.join(sorted(typed))}: leave it out here")
     return {
-        rung: [[*run, *words, f"seed={seed}"] for run in runs for seed in range(1, seeds + 1)]
+        rung: [[*run, *words, f"seed={seed}"] for run in runs for seed in study.judged_seeds(seeds)]
         for (rung, words), seeds in zip(study.ladder.rungs.items(), study.ladder.seeds, strict=True)
     }
 
