@@ -274,6 +274,13 @@ def test_a_cleaned_run_says_how_to_get_its_checkpoint_again(result: str, make_ru
     told = r"the weights of .* were deleted: `etude train experiment=table3/base model.heads=2 runs_dir=again` trains"
     with pytest.raises(UserError, match=told):
         load_trained(run)
+    run.overrides_file.write_text("init_from=073bf9b615\n")  # which is no name in another folder of runs
+    with run.config_file.open("a") as config:
+        config.write("init_from: {run: runs/a/b/seed1-073bf9b615, vocabulary: same, parent: {}}\n")
+    again = r"`etude train 'init_from=\{run:runs/a/b/seed1-073bf9b615,vocabulary:same\}' runs_dir=again` trains"
+    with pytest.raises(UserError, match=again):
+        load_trained(run)
+    run.config_file.write_text("averaging: {checkpoints: 0, every: 1}\nbudget: {max_steps: 9}\nchoices: {}\n")
     run.overrides_file.unlink()
     with pytest.raises(UserError, match="`etude train runs_dir=again` trains"):
         load_trained(run)

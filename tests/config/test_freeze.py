@@ -118,6 +118,16 @@ def test_the_text_counts_and_not_where_it_lies(corpus, tmp_path):
     assert identity(corpus) != before
 
 
+def test_the_content_of_a_tokenizer_counts_and_not_where_it_lies(corpus, tmp_path):
+    first, second = tmp_path / "a.json", tmp_path / "b.json"
+    first.write_text('{"kind": "bytes"}')
+    second.write_text(first.read_text())
+    before, same = (identity([*corpus, "tokenizer=existing", f"tokenizer.file={file}"]) for file in (first, second))
+    assert before == same
+    second.write_text('{"kind": "bytes" }')
+    assert identity([*corpus, "tokenizer=existing", f"tokenizer.file={second}"]) != before
+
+
 def test_a_dataset_of_ones_own_that_fails_is_named_with_its_line_in_a_sweep_too(tmp_path, monkeypatch):
     lines = [
         "class Broken:",

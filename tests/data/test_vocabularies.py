@@ -1,6 +1,7 @@
 """Tokenizers of running text: every character counts, and those of other packages say what the packages say."""
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -133,6 +134,15 @@ def test_another_file_is_another_tokenizer_wherever_it_is(tmp_path: Path) -> Non
         return Existing(file=str(tmp_path / name), pattern=None, vocab_size=9).further_options()
 
     assert options("a", "{}") == options("b", "{}") != options("a", "{} ")
+
+
+def test_a_file_that_was_replaced_under_a_run_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("{}")
+    of_run = Existing(file=str(tmp_path / "a"), pattern=None, vocab_size=9, sum=hashlib.sha256(b"{}").hexdigest())
+    assert of_run.further_options()["sum"] == of_run.sum
+    (tmp_path / "a").write_text("{} ")
+    with pytest.raises(UserError, match="is another vocabulary than this run has: restore"):
+        of_run.further_options()
 
 
 def test_an_existing_tokenizer_needs_its_file_and_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -279,6 +279,21 @@ def test_several_metrics_of_a_csv_are_compared_and_a_missing_one_is_said_to_be(f
     assert "c, seed 1, diverged (its loss is nan)" in table
 
 
+@pytest.mark.parametrize("diverged", ["", "NA", "nan", "None", "0.0", "False"])
+def test_what_a_table_says_of_numbers_that_were_not_measured_excludes_no_run(diverged: str, foreign: Path) -> None:
+    foreign.write_text(f"arm,seed,loss,acc,diverged\na,1,2.0,NaN,{diverged}\na,2,2.2,90,{diverged}\n")
+    metrics = [Metric("loss", "loss", "loss", better="lower"), Metric("acc", "acc", "acc")]
+    [arm] = results_of_csv(foreign, metrics=metrics).compare().arms
+    assert (arm.means["loss"].value, arm.seeds) == (pytest.approx(2.1), [1, 2])
+
+
+def test_a_file_that_is_called_as_a_study_is_is_not_of_that_study(foreign: Path) -> None:
+    text = foreign.read_text()
+    Path("gpt.csv").write_text(text)
+    loss = [Metric("loss", "test_loss", "loss", better="lower")]
+    assert [arm.arm for arm in results_of_csv("gpt.csv", metrics=loss).compare().arms] == ["small", "large"]
+
+
 def test_the_metrics_and_arms_of_a_study_read_a_csv_too(foreign: Path, runs_dir: Path) -> None:
     foreign.write_text("arm,seed,test_perplexity,model.heads\nbase,1,3.0,8\nA1,1,4.0,1\nZ,1,1.0,1\n")
     found = results_of_csv(foreign, "heads")
@@ -302,6 +317,7 @@ def test_columns_named_like_config_keys_tell_settings_apart(foreign: Path) -> No
         (None, "", "theirs.csv cannot be read: No such file"),
         ("", "", "theirs.csv has no rows below its header"),
         ("arm,seed,loss\n", "", "theirs.csv has no rows below its header"),
+        ("run,seed,model.heads,loss\na,1,4,2\n", "", "theirs.csv, line 1: there is no column 'arm'"),
         ("arm,sed,loss\na,1,2\n", "", "theirs.csv, line 1: there is no column 'seed'; did you mean sed"),
         ("arm,seed,loss,loss\na,1,2,3\n", "", "theirs.csv, line 1: the column 'loss' is there twice"),
         ("arm,seed,lss\na,1,2\n", "", "theirs.csv, line 1: there is no column of a metric; there should be .* loss:"),
@@ -323,6 +339,20 @@ def test_a_csv_that_cannot_be_read_is_one_sentence_with_file_and_line(
     foreign.unlink() if content is None else foreign.write_text(content)
     with pytest.raises(UserError, match=sentence):
         report_command(["mine", "--from", "theirs.csv", "--baseline", "a", "--metric", "loss:lower", *words.split()])
+
+
+def test_a_csv_of_etudes_that_another_program_saved_again_is_read(runs_dir: Path, make_run: Make) -> None:
+    make_run("base", 1, ppl=2.0)
+    make_run("A1", 1, version=None)
+    table = frame.frame(load_study("heads"), read_rows(runs_dir / "heads")[0])
+    table.to_csv("runs.csv", index=False, na_rep="NaN")
+    assert [run.score("test.perplexity") for run in results_of_csv("runs.csv", "heads").runs] == [2.0, 3.0]
+
+
+def test_a_column_named_as_a_callback_is_holds_what_it_likes(foreign: Path) -> None:
+    foreign.write_text("arm,seed,callbacks.x,loss\na,1,3,2.0\nb,1,4,2.0\n")
+    loss = [Metric("loss", "loss", "loss", better="lower")]
+    assert len(results_of_csv(foreign, metrics=loss).compare().arms) == 2
 
 
 def test_without_a_study_the_first_arm_is_the_baseline(foreign: Path) -> None:

@@ -123,6 +123,29 @@ def test_the_page_draws_what_was_predicted_of_a_held_out_rung_and_marks_what_mis
     assert dict(zip(bars.y, bars.x, strict=True)) == {a: one.value for a, one in found.judged[1].predicted.items()}
 
 
+def test_a_csv_of_a_study_is_held_against_its_baseline_to_its_target(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [row | {"arm": {"base": "A1", "better": "base"}.get(str(row["arm"]), row["arm"])} for row in rows_of()]
+    file = write([row | {"test_perplexity": np.exp(float(str(row["loss"])))} for row in rows], tmp_path / "mine.csv")
+    report(["table3", "--from", str(file), "--ladder", "--markdown", "-"])
+    shown = capsys.readouterr().out
+    assert "| base |" not in shown
+    assert "| A1 |" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["seed=1", "--from", "mine.csv"], "seed=1: a ladder has all rows of mine.csv"),
+        (["--from", "wandb:me/etude"], "a ladder is read from a CSV"),
+    ],
+)
+def test_what_a_ladder_of_a_csv_does_not_take_is_answered(words: list[str], told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        report([*words, "--ladder"])
+
+
 def test_a_column_names_rungs_that_tokens_do_not_tell_apart(tmp_path: Path) -> None:
     rows = rows_of()
     plain = ladder_of_csv(write(rows, tmp_path / "plain.csv"), "base", [LOSS])

@@ -167,6 +167,8 @@ def test_where_a_model_looks_is_a_distribution_over_what_it_reads(run: TrainedRu
         [drawn] = found.plot(kind, layer=1, head=2).data
         assert (drawn.z == found.weights[kind][0][1]).all()
     assert {*language_model.attention("a b").weights} == {"decoder"}
+    with pytest.raises(UserError, match=r"layer=1\.5: there are the layers 1 to 2"):
+        found.plot(layer=1.5)
     with pytest.raises(UserError, match="layer=3: there are the layers 1 to 2"):
         found.plot(layer=3)
     with pytest.raises(UserError, match="no attention 'crosss'; did you mean cross"):
@@ -246,6 +248,7 @@ def test_loading_draws_nothing_from_the_callers_generator_and_knows_the_home_fol
         (lambda run, _: run.score("a"), r"its task needs score\(sources, targets\)"),
         (lambda run, _: run.export(run.path), "is there already"),
         (lambda run, _: etude.load(run.path, device="cuda:99").model, "device=cuda:99 is not available"),
+        (lambda run, _: etude.load(run.path, device=torch.device("cuda:99")).model, "device=cuda:99 is not available"),
         (lambda _, lm: lm.translate("a"), "`etude translate` has no use for a run whose task is LanguageModelling"),
         (lambda _, lm: lm.score("a", "b"), r"its task needs score\(texts\), without targets"),
         (lambda _, lm: lm.generate("a", top=3), "the sampling has no option 'top'; did you mean top_"),

@@ -254,8 +254,20 @@ def _ladder(args: Arguments) -> "Ladder":
     if target is not None and not 0 < target < math.inf:
         raise UserError(f"--target {typed}: it is the compute of a larger model, 6 x parameters x tokens, such as 1e21")
     baseline, metrics = args.options.get("--baseline", ""), _metrics(args)
-    if "--from" in args.options:
-        return ladder_of_csv(args.options["--from"], baseline, metrics, target)
+    if file := args.options.get("--from"):
+        if chosen := [word for word in args.words if "=" in word]:
+            raise UserError(
+                f"{chosen[0]}: a ladder has all rows of {file}: leave the word out, or rows out of the file"
+            )
+        if file.startswith("wandb:"):
+            raise UserError(
+                f"--from {file}: a ladder is read from a CSV, such as that of etude results --csv, or from runs"
+            )
+        if not args.words:
+            return ladder_of_csv(file, baseline, metrics, target)
+        study = load_study(args.study)
+        target = target or (study.ladder.target if study.ladder else None)
+        return ladder_of_csv(file, baseline or study.baseline, metrics or [study.lead], target)
     rungs, places = sweep_file.ladder_runs_of(args.study, sweep_words(args))
     return ladder_of_study(load_study(args.study), rungs, places, baseline, metrics, target)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -11,10 +12,13 @@ from etude.config.check import OF_HYDRA, check
 from etude.config.precision import choose_precision
 from etude.config.rules import check_choices, check_rules
 from etude.errors import UserError, chain
+from etude.store.own_parts import hash_content
 from etude.store.parent import find_parent
 
 UNSAID = {"init_from": None, "budget.val_metrics": None, "budget.val_sentences": None, "tokenizer.shared": True}
 """Keys that a config does not have where they have this value and change nothing, as the runs of before lack them."""
+
+_EXISTING = "etude.data.vocabularies.Existing"
 
 
 def resolve_valid(config: DictConfig) -> dict[str, Any]:
@@ -89,4 +93,12 @@ def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]
         plain["precision"] = choose_precision(plain["precision"], (plain.get("trainer") or {}).get("accelerator", ""))
     if "init_from" in plain and isinstance(plain["runs_dir"], str):
         plain["init_from"] = find_parent(plain["init_from"], plain["runs_dir"])
+    tokenizer = plain.get("tokenizer")
+    if (
+        isinstance(tokenizer, dict)
+        and tokenizer.get("_target_") == _EXISTING
+        and isinstance(tokenizer.get("file"), str)
+    ):
+        file = Path(tokenizer["file"]).expanduser()
+        plain["tokenizer"] = tokenizer | ({"sum": hash_content(file)} if file.is_file() else {})
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}

@@ -42,6 +42,7 @@ class Existing(Vocabulary):
 
     file: str | None
     pattern: str | None  # of a file of tiktoken; None: GPT-2's
+    sum: str | None = None  # the SHA-256 that the file is to have; a run's config records that of its file
 
     def further_options(self) -> dict[str, Any]:
         """Return the SHA-256 of the file, so that another makes another store, and whether it knows unknown tokens."""
@@ -83,9 +84,15 @@ class Existing(Vocabulary):
                 "`tiktoken`"
             )
         try:
-            return Path(self.file).expanduser().read_bytes()
+            content = Path(self.file).expanduser().read_bytes()
         except OSError as error:
             raise UserError(f"tokenizer.file: cannot read {self.file}: {error.strerror}") from error
+        if self.sum not in (None, hashlib.sha256(content).hexdigest()):
+            raise UserError(
+                f"tokenizer.file={self.file} is another vocabulary than this run has: restore the file, of which a run "
+                "that has begun keeps a copy, tokenizer.model, or train again, which makes another run"
+            )
+        return content
 
 
 def open_tokenizer(file: Path) -> Tokenizer:

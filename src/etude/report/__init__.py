@@ -260,8 +260,8 @@ def results_of_csv(
 
     Args:
         file: the CSV; its columns are those of `frame.py`.
-        study: the name of the study; by default that in its column `study`, or that of the file. There need be no such
-            study.
+        study: the name of the study; by default that in its column `study`. There need be no such study; with neither,
+            the name of the file is that of the table.
         where: which setting to select if there are several.
         baseline: the arm that the others are compared with if there is no such study; by default the first.
         metrics: the metrics; by default those of the study, or if there is none, the built-in ones.
@@ -270,8 +270,10 @@ def results_of_csv(
         UserError: the file cannot be read, its rows are not valid, or no run in it matches `where`.
     """
     file, notes = Path(file), []
-    name = study or frame.study_in(file) or file.stem
-    known = load_study(name) if name in study_names() else None
+    told = study or frame.study_in(
+        file
+    )  # a file that happens to be called as a study is, such as gpt.csv, is not of it
+    name, known = told or file.stem, load_study(told) if told in study_names() else None
     metrics = frame.as_columns(file, metrics)
     if metrics and known:
         known = replace(known, metrics={metric.name: metric for metric in metrics})

@@ -51,6 +51,8 @@ _FURTHER_NUMBERS = ("test.paper_bleu", "valid.perplexity", "test.sentences", "te
 _TEXTS = ("id", "diverged", "store", "test.paper_signature")
 Names = dict[str, str]  # column -> dotted key of a result
 _OF_THE_RUN = {"study", "arm", "seed"}
+_MISSING = ("", "na", "n/a", "nan", "none", "null")  # as R, pandas and others write it
+_NOT_SO = (*_MISSING, "false", "f", "no", "n", "0", "0.0")
 
 
 def frame(study: Study, runs: Sequence[Run]) -> "DataFrame":
@@ -159,10 +161,10 @@ def read_csv(file: Path, name: str, metrics: Mapping[str, Metric]) -> list[Run]:
     single = {key: value for key, value in read_yaml(find_file("conf", "train.yaml")).items() if key not in _OF_THE_RUN}
     others = [column for column in header if column not in numbers | texts]
     foreign = "results_version" not in header
-    settings = _settings([row for _, row in rows], others, single) if foreign else others
     for column in ("arm", "seed"):
         if column not in header:
             raise UserError(f"{file}, line 1: there is no column {column!r}; {did_you_mean(column, header)}")
+    settings = _settings([row for _, row in rows], others, single) if foreign else others
     if not columns.keys() & set(header):
         raise UserError(
             f"{file}, line 1: there is no column of a metric; there should be one of {', '.join(columns)}: "
@@ -300,16 +302,20 @@ def _result(
     """Make what `result.json` would hold of the numbers and words of a row."""
     found: dict[str, Any] = {}
     for column, key in (numbers | texts).items():
-        if (text := row.get(column)) and not (key == "diverged" and text.lower() in ("false", "0", "no")):
+        if (text := row.get(column)) and not (key == "diverged" and text.lower() in _NOT_SO):
             _put(found, key, _number(place, column, text) if column in numbers else text)
     if not any(row.get(column) for column in metrics) and "diverged" not in found:
         raise UserError(f"{place}: no number of {', '.join(metrics)}: give one, or leave the line out")
-    for column, metric in metrics.items():
-        if row.get(column) and not math.isfinite(value_at(found, numbers[column])):
-            found.setdefault("diverged", f"its {metric.label} is {row[column]}")
+    for place, column in enumerate(one for one in metrics if row.get(one)):
+        value = value_at(found, numbers[column])
+        if math.isnan(value) and place:  # as pandas writes what was not measured; the first metric decides
+            _put(found, numbers[column], None)
+        elif not math.isfinite(value):
+            found.setdefault("diverged", f"its {metrics[column].label} is {row[column]}")
     if "results_version" in row:  # that of a run which today's code may not reproduce is none
-        same = row.get("code", "same") == "same" and row["results_version"]
-        found["results_version"] = int(_number(place, "results_version", row["results_version"])) if same else None
+        version = "" if row.get("code", "same") != "same" else row["results_version"]
+        known = version.lower() not in _MISSING
+        found["results_version"] = int(_number(place, "results_version", version, whole=True)) if known else None
     return found
 
 

@@ -75,7 +75,7 @@ def _find(
     if where and isinstance(seeds := where.get("seed"), Sequence) and not isinstance(seeds, str):
         setting["seed"] = ",".join(map(str, seeds))
     metrics = [metrics] if isinstance(metrics, str) else metrics
-    if Path(study).suffix == ".csv":
+    if Path(study).suffix.lower() == ".csv":
         asked = [typed_metric(word, "metrics: ") for word in metrics]
         return report.results_of_csv(study, "", setting, baseline, asked)
     if metrics:

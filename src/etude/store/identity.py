@@ -45,7 +45,7 @@ def run_identity(config: Mapping[str, Any]) -> dict[str, Any]:
         if values := found.get(name):  # `decoding` is null for a task that does not translate
             found[name] = {key: value for key, value in values.items() if f"{name}.{key}" not in IMMATERIAL}
     callbacks = (config.get("callbacks") or {}).items()
-    found["callbacks"] = {name: part for name, part in callbacks if part.get("_target_") not in ONLOOKERS}
+    found["callbacks"] = {name: part for name, part in callbacks if not _looks_on(part)}
     if not found["callbacks"]:  # without callbacks, validation has no influence on training
         found["budget"] = {key: value for key, value in found["budget"].items() if not key.startswith("val_")}
     elif names := found["budget"].get("val_metrics"):  # which callbacks may monitor
@@ -61,6 +61,8 @@ def run_identity(config: Mapping[str, Any]) -> dict[str, Any]:
         found["model"] = config["model"] | {"backend": backend | {"_target_": BACKENDS[0]}}
     if "tokenizer" in config:
         found["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if value is not None}
+        if "sum" in found["tokenizer"]:  # of the content of a file, wherever that lies
+            found["tokenizer"].pop("file", None)
     found["optimizer"] = {k: v for k, v in (config.get("optimizer") or {}).items() if k != "groups" or v}
     if found.get("task") == TRANSLATION:
         del found["task"]
@@ -70,6 +72,10 @@ def run_identity(config: Mapping[str, Any]) -> dict[str, Any]:
     if (tested := tested_weights(config)) != tested_by_name(config):
         found["weights"] = tested
     return {key: value for key, value in found.items() if value or key not in ("callbacks", "trainer", "optimizer")}
+
+
+def _looks_on(callback: Any) -> bool:
+    return isinstance(callback, Mapping) and callback.get("_target_") in ONLOOKERS
 
 
 def _has_experts(node: Any) -> bool:

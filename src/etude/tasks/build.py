@@ -268,15 +268,16 @@ def device_of_training(config: Config) -> torch.device:
     return device("cpu" if config["trainer"]["accelerator"] == "cpu" else "auto")
 
 
-def device(name: str) -> torch.device:
-    """Return the device of this name; "auto" is a GPU if there is one, else the CPU.
+def device(name: str | torch.device) -> torch.device:
+    """Return the device of this name, or this one; "auto" is a GPU if there is one, else the CPU.
 
     Raises:
         UserError: this machine has no such device.
     """
     try:
-        wanted = torch.device("cuda" if name == "auto" and torch.cuda.is_available() else name.replace("auto", "cpu"))
+        auto = "cuda" if torch.cuda.is_available() else "cpu"
+        wanted = torch.device(auto if name == "auto" else name)
         torch.zeros(1, device=wanted)
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise UserError(f"device={name} is not available here: say device=cpu, or auto") from error
     return wanted

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,7 +80,7 @@ def _axis(tokens: Sequence[str]) -> dict[str, object]:
 
 
 def _number(what: str, number: int, most: int) -> int:
-    if not 1 <= number <= most:
+    if not isinstance(number, Integral) or not 1 <= number <= most:
         raise UserError(f"{what}={number}: there are the {what}s 1 to {most}")
     return number
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from etude.config.quoting import quote
 from etude.data.store import TokenStore
 from etude.data.tokenizer import Tokenizer
 from etude.data.vocabularies import open_tokenizer
@@ -65,7 +66,10 @@ def _no_weights(run: RunDir) -> UserError:
     result = run.result()
     if (how := divergence(result)) and not result.get("weights"):
         return UserError(f"{run.path} diverged before its first checkpoint ({how}): there are no weights")
-    typed = shlex.join(word for word in run.overrides() if not word.startswith("runs_dir="))
+    words = [word for word in run.overrides() if not word.startswith(("runs_dir=", "init_from"))]
+    if parent := run.config().get("init_from"):  # by its path, as a name would be looked for in the other folder
+        words.append(f"init_from={{run:{quote(parent['run'])},vocabulary:{parent['vocabulary']}}}")
+    typed = shlex.join(words)
     again = " ".join(filter(None, ["etude train", typed, "runs_dir=again"]))
     return UserError(f"the weights of {run.path} were deleted: `{again}` trains them once more")
 

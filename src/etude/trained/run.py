@@ -26,6 +26,7 @@ from etude.store.run_dir import RunDir
 from etude.yaml_file import read_yaml
 
 if TYPE_CHECKING:
+    import torch
     from pandas import DataFrame
     from torch import Tensor
 
@@ -41,7 +42,11 @@ _TOGETHER = 64  # prompts that are continued at the same time
 
 
 def load(
-    which: Which, *, runs_dir: str | Path | None = None, device: str = "cpu", weights: str | None = None
+    which: Which,
+    *,
+    runs_dir: str | Path | None = None,
+    device: "str | torch.device" = "cpu",
+    weights: str | None = None,
 ) -> "TrainedRun":
     """Open a trained run.
 
@@ -83,7 +88,7 @@ class TrainedRun:
         weights: which weights the model has, as the key `weights` of the config; None: those that the run tests.
     """
 
-    def __init__(self, run_dir: RunDir, device: str = "cpu", weights: str | None = None) -> None:
+    def __init__(self, run_dir: RunDir, device: "str | torch.device" = "cpu", weights: str | None = None) -> None:
         self.run_dir, self.device, self.weights = run_dir, device, weights
 
     def __repr__(self) -> str:
