@@ -306,9 +306,9 @@ def _result(
             _put(found, key, _number(place, column, text) if column in numbers else text)
     if not any(row.get(column) for column in metrics) and "diverged" not in found:
         raise UserError(f"{place}: no number of {', '.join(metrics)}: give one, or leave the line out")
-    for place, column in enumerate(one for one in metrics if row.get(one)):
+    for n, column in enumerate(one for one in metrics if row.get(one)):
         value = value_at(found, numbers[column])
-        if math.isnan(value) and place:  # as pandas writes what was not measured; the first metric decides
+        if math.isnan(value) and n:  # as pandas writes what was not measured; the first metric decides
             _put(found, numbers[column], None)
         elif not math.isfinite(value):
             found.setdefault("diverged", f"its {metrics[column].label} is {row[column]}")
