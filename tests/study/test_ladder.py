@@ -84,6 +84,14 @@ def test_a_rung_that_would_undo_what_an_arm_tests_is_refused(folder: Path) -> No
         load_study("mine")
 
 
+@pytest.mark.parametrize("rate", ["schedule.peak=0.01", "budget.lr_factor=0.5"])
+def test_a_rung_may_have_a_rate_of_its_own(rate: str, folder: Path) -> None:
+    write(
+        folder, f"{{rungs: {RUNGS}, seeds: [2, 1, 1, 1]}}".replace("scale.width=0.0625", f"scale.width=0.0625, {rate}")
+    )
+    assert sum(rate in run for run in planned_runs("mine", ["ladder=true"])) == 2
+
+
 def test_the_seeds_of_a_ladder_are_no_pilots(folder: Path) -> None:
     write(folder, f"{{rungs: {RUNGS}, seeds: [2, 1, 1, 1]}}\npilots: [1, 3]")
     seeds = {word for run in planned_runs("mine", ["ladder=true"]) for word in run if word.startswith("seed=")}

@@ -10,8 +10,8 @@ from etude.study.arms import override_key, read_overrides
 FEWEST = 4
 """Rungs of a ladder: two are held out, and two make a line."""
 
-SIZES = ("scale", "budget", "model.d_", "model.n_layers", "model.heads", "model.kv_heads")
-"""How the keys begin that say of what size a model is, and how long it is trained."""
+SIZES = ("scale", "budget", "schedule.peak", "model.d_", "model.n_layers", "model.heads", "model.kv_heads")
+"""How the keys begin that say of what size a model is, and how long and at which rate it is trained."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def read_ladder(file: Path, given: Any) -> StudyLadder | None:
             if not key.startswith(SIZES):
                 raise UserError(
                     f"{file}: ladder.rungs.{name}: {key} is neither size nor budget, so that what is said of larger "
-                    f"models would be said of it, too: rungs set keys of {', '.join(SIZES[:2])}, and sizes of the model"
+                    f"models would be said of it, too: rungs set keys of {', '.join(SIZES[:3])}, and sizes of the model"
                 )
     if twice := next((name for name in read if sum(words == read[name] for words in read.values()) > 1), ""):
         raise UserError(f"{file}: ladder.rungs.{twice}: another rung has the same overrides")
