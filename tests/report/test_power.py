@@ -58,6 +58,13 @@ def test_a_difference_that_the_test_set_hides_takes_no_number_of_seeds(runs_dir:
     assert "`etude sweep heads seed=1,2,3` makes some" in on_detection(study, None, 0.5, "0", None)
 
 
+def test_a_spread_is_told_with_the_digits_of_its_metric() -> None:
+    study = load_study("gpt")
+    linear = replace(study, metrics={"bits": study.metrics["bits_per_byte"]})
+    told = on_detection(linear, Noise(0.0031, 0.0, 6, "gpt"), 0.005, "0", 7)
+    assert "a seed varies by 0.0031" in told
+
+
 def test_a_tiny_difference_is_not_laid_to_a_test_set_that_is_not_looked_at() -> None:
     study, noise = load_study("table3"), Noise(0.01, 0.0, 6, "table3")
     assert seeds_for(study, noise, 1e-7) is None

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPConnection
@@ -14,9 +15,10 @@ from etude.cli.report import main as report
 from etude.errors import UserError
 from etude.files import write_json
 from etude.report import serve as serving
-from etude.report.live import study_page
-from etude.report.overview import Overview
+from etude.report.live import index_page, study_page
+from etude.report.overview import Entry, Overview
 from etude.report.serve import changes, serve_folder, update, write_again
+from etude.store.lock import hold
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 
@@ -101,6 +103,28 @@ def test_a_change_of_a_curve_or_a_result_is_seen_and_nothing_else_is(
     assert seen == [0, 2]
 
 
+def test_a_run_that_was_killed_is_seen_though_it_writes_nothing(
+    make_run: Callable[..., RunDir], runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, rounds = make_run("base", finished=False), []
+    held = hold(run.lock_file, run.busy)
+    held.__enter__()
+
+    def sleep(seconds: float) -> None:
+        rounds.append("looked")
+        if len(rounds) == 2:
+            held.__exit__(None, None, None)
+        if len(rounds) == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(serving.time, "sleep", sleep)
+    seen = []
+    with suppress(KeyboardInterrupt):
+        for _ in changes(runs_dir / "heads"):
+            seen.append(len(rounds))
+    assert seen == [0, 2]
+
+
 def test_the_index_has_every_study_with_the_states_of_its_runs_and_a_page_is_made_when_it_is_asked_for(
     make_run: Callable[..., RunDir], runs_dir: Path, tmp_path: Path
 ) -> None:
@@ -110,19 +134,19 @@ def test_the_index_has_every_study_with_the_states_of_its_runs_and_a_page_is_mad
     folder.mkdir()
     update(folder, overview, seen := {}, {})
     index = (folder / "index.html").read_text()
-    assert '<a href="heads.html">heads</a>' in index
+    assert '<a href="heads/study.html">heads</a>' in index
     assert overview.entries()[0].states == {State.FINISHED: 1, State.WAITING: 1}
-    assert "is being made" in (folder / "heads.html").read_text()
-    update(folder, overview, seen, {"heads.html": time.monotonic()})
-    page = (folder / "heads.html").read_text()
+    assert "is being made" in (folder / "heads/study.html").read_text()
+    update(folder, overview, seen, {"heads/study.html": time.monotonic()})
+    page = (folder / "heads/study.html").read_text()
     assert "Heads and positions" in page
     assert "A1, seed 1" in page.partition("Runs under way")[2]
-    before = (folder / "heads.html").stat().st_mtime_ns
-    update(folder, overview, seen, {"heads.html": time.monotonic()})
-    assert (folder / "heads.html").stat().st_mtime_ns == before, "nothing has changed"
+    before = (folder / "heads/study.html").stat().st_mtime_ns
+    update(folder, overview, seen, {"heads/study.html": time.monotonic()})
+    assert (folder / "heads/study.html").stat().st_mtime_ns == before, "nothing has changed"
     make_run("E1")
-    update(folder, overview, seen, {"heads.html": time.monotonic() - 3600})
-    assert (folder / "heads.html").stat().st_mtime_ns == before, "nobody has it open"
+    update(folder, overview, seen, {"heads/study.html": time.monotonic() - 3600})
+    assert (folder / "heads/study.html").stat().st_mtime_ns == before, "nobody has it open"
 
 
 def test_before_a_run_is_finished_the_page_has_those_that_are_under_way(
@@ -137,6 +161,42 @@ def test_before_a_run_is_finished_the_page_has_those_that_are_under_way(
     assert "the text is gone" in page
     with pytest.raises(UserError, match="there is no folder"):
         study_page("heads", runs_dir / "elsewhere")
+
+
+def test_of_what_is_under_way_the_page_has_the_setting_that_is_asked_for(
+    make_run: Callable[..., RunDir], runs_dir: Path
+) -> None:
+    for scale in ("pocket", "small"):
+        make_run("base", scale=scale, finished=False)
+    one, both = (study_page("heads", runs_dir, where) for where in ({"scale": "pocket"}, {}))
+    assert 2 * one.count("base, seed 1") == both.count("base, seed 1")
+    with pytest.raises(UserError, match="no run has scale=nowhere"):
+        study_page("heads", runs_dir, {"scale": "nowhere"})
+
+
+def test_runs_of_several_configs_are_no_one_curve(
+    make_run: Callable[..., RunDir], runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[int] = []
+    monkeypatch.setattr("etude.report.live.curves", lambda runs: drawn.append(len(runs)) or {})
+    for seed, dropout in ((1, 0.1), (2, 0.9), (1, 0.9)):
+        make_run("base", seed, finished=False, changed={"model": {"dropout": dropout}})
+    study_page("heads", runs_dir)
+    assert drawn == [2]
+
+
+def test_a_run_that_is_trained_again_is_counted_as_running(make_run: Callable[..., RunDir], runs_dir: Path) -> None:
+    run, overview = make_run("base"), Overview(runs_dir)
+    assert overview.entries()[0].states == {State.FINISHED: 1}
+    run.result_file.unlink()
+    assert overview.entries()[0].states == {State.WAITING: 1}
+
+
+def test_names_of_pages_do_not_clash(make_run: Callable[..., RunDir], runs_dir: Path) -> None:
+    names = [Entry("index", "", Counter(), 0), Entry("a.b", "", Counter(), 0), Entry("a", "b", Counter(), 0)]
+    pages = {"index.html", *(entry.page for entry in [*names, Entry("a", "study", Counter(), 0)])}
+    assert len(pages) == 5
+    assert 'href="a%23b/study.html"' in index_page(runs_dir, [Entry("a#b", "", Counter(), 0)])
 
 
 def test_while_there_is_nothing_to_show_the_page_says_why_and_asks_again(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ import glob
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from etude.errors import UserError
 from etude.report import confirmation_table, results, search_table
+from etude.report.grouping import with_settings
 from etude.report.overview import Entry, index, under_way
 from etude.report.render.html.document import Page, document, page, study_sections
 from etude.report.render.html.run_files import curves
@@ -62,6 +64,7 @@ def study_page(name: str, runs_dir: Path, where: Mapping[str, str] | None = None
     """
     known = load_if_known(name)
     runs, _ = read_rows(runs_dir / name, known.arms if known else None)
+    runs = _choose(with_settings(known, runs) if known else runs, where or {})
     begun, command = under_way(runs), f"etude report {name} --serve"
     if begun is None or any(run.finished for run in runs):
         compared = results(name, runs_dir, where).compare(baseline)
@@ -69,14 +72,32 @@ def study_page(name: str, runs_dir: Path, where: Mapping[str, str] | None = None
     return _begun_page(name, known.title if known else name, runs, begun, command)
 
 
+def _choose(runs: Sequence[Run], where: Mapping[str, str]) -> list[Run]:
+    """Return each run that is of the setting that is asked for once, finished or not.
+
+    Raises:
+        UserError: there is none.
+    """
+    of = {key: value.split(",") if key == "seed" else [value] for key, value in where.items()}
+    text = where.get("text", "")
+    asked = {key: values for key, values in of.items() if key != "text"}
+    fitting = [run for run in runs if all(run.chosen(key) in values for key, values in asked.items())]
+    found = {run.run_dir.path: run for run in fitting if run.text.startswith(text)}
+    if where and not found:
+        raise UserError(f"no run has {' and '.join(f'{key}={value}' for key, value in where.items())}")
+    return [*found.values()]
+
+
 def _begun_page(name: str, title: str, runs: Sequence[Run], begun: Rows, command: str) -> str:
-    """Render the page of a study none of whose runs is finished: how far they are, and their curves."""
+    """Render the page of a study none of whose runs is finished: how far they are, and each arm's newest curves."""
     by_arm: dict[str, list[Run]] = {}
     for run in runs:
         by_arm.setdefault(run.arm, []).append(run)
+    last = {arm: max(some, key=lambda run: run.changed) for arm, some in by_arm.items()}
+    alike = {arm: [run for run in some if run.differs_only_in_seed(last[arm])] for arm, some in by_arm.items()}
     arms = [
         {"name": arm, "seeds": [], "state": "begun", "same_tokens": True, "curves": curves(some)}
-        for arm, some in by_arm.items()
+        for arm, some in alike.items()
     ]
     content = {"study": name, "baseline": "", "first_picked": [*by_arm], "arms": arms, "figures": {}}
     frame = Page(

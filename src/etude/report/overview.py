@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import localtime, strftime
+from urllib.parse import quote
 
 from etude.errors import UserError
 from etude.report.render.rows import Cell, Column, Row, Rows
@@ -48,8 +49,8 @@ class Entry:
 
     @property
     def page(self) -> str:
-        """The name of its page."""
-        return f"{self.study}{f'.{self.search}' * bool(self.search)}.html"
+        """The name of its page; a slash stands in no name of a study or search, and `index.html` is the index."""
+        return f"{self.study}/{self.search or 'study'}{'.search' * bool(self.search)}.html"
 
 
 @dataclass
@@ -67,7 +68,8 @@ class Overview:
             states, changed = Counter[State](), 0.0
             for path in folder.glob("[!.]*/seed*/"):
                 with leaving_out(path, []):
-                    state = self._done.get(path) or read_run(RunDir(path)).state
+                    is_done = path in self._done and RunDir(path).finished
+                    state = self._done[path] if is_done else read_run(RunDir(path)).state
                     states[state] += 1
                     if state in DONE:
                         self._done[path] = state
@@ -94,7 +96,7 @@ def index(runs_dir: Path, entries: Sequence[Entry]) -> Rows:
             title = load_study(entry.study).title if not entry.search and entry.study in known else title
         counts = [Cell(entry.states[state] or None) for state in shown]
         age = Cell(strftime("%Y-%m-%d %H:%M", localtime(entry.changed)))
-        rows.append(Row(entry.study, [Cell(entry.name), Cell(title), *counts, age], True, link=entry.page))
+        rows.append(Row(entry.study, [Cell(entry.name), Cell(title), *counts, age], True, link=quote(entry.page)))
     return Rows(str(runs_dir), f"Runs in {runs_dir}", columns, rows)
 
 
@@ -111,9 +113,14 @@ def under_way(runs: Sequence[Run]) -> Rows | None:
         step = "" if now.step is None else f"{now.step:,}{of}"
         own = (pair for pair in run.typed.items() if pair not in common)
         typed = "".join(f", {key}={shorten_value(value)}" for key, value in own)
-        told = [f"{run.arm}, seed {run.seed}{typed}", str(now.doing or run.state), step, format_number(now.loss, 3)]
-        told += [format_number(now.tokens_per_second, 0), format_duration(now.seconds_left)]
-        why = run.error or _WHY.get(run.state)
-        rows.append(Row(run.arm, [*(Cell(text or None) for text in told), Cell(why)], True))
+        numbers = [
+            (step, now.step),
+            (format_number(now.loss, 3), now.loss),
+            (format_number(now.tokens_per_second, 0), now.tokens_per_second),
+            (format_duration(now.seconds_left), now.seconds_left),
+        ]
+        cells = [Cell(f"{run.arm}, seed {run.seed}{typed}"), Cell(str(now.doing or run.state))]
+        cells += [Cell(text or None, order=number) for text, number in numbers]
+        rows.append(Row(run.arm, [*cells, Cell(run.error or _WHY.get(run.state))], True))
     columns = [Column(header, words=is_words) for header, is_words in words.items()]
     return Rows("runs", "Runs under way, and those that ended early", columns, rows) if rows else None

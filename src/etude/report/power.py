@@ -95,12 +95,13 @@ def on_detection(study: Study, noise: Noise | None, difference: float, hours: st
             f"How many seeds find {what} is not known: no runs of this setting tell how far a seed falls from another; "
             f"`etude sweep {study.name} seed=1,2,3` makes some."
         )
-    digits = 4 if metric.is_log else 2
+    digits = 4 if metric.is_log else metric.digits + 1
     known = f"a seed varies by {noise.of_run:.{digits}f} ({noise.runs} runs of {noise.study})"
     if seeds is None and not noise.of_test_sets:
         return f"To find {what} takes more than a billion seeds an arm; {known}."
     if seeds is None:
-        return f"No number of seeds finds {what}: the test set alone lets it vary by {noise.of_test_sets:.2f}; {known}."
+        alone = f"{noise.of_test_sets:.{digits}f}"
+        return f"No number of seeds finds {what}: the test set alone lets it vary by {alone}; {known}."
     many = len(study.arms) - 1
     correction = f", corrected for {many} arms" * (many > 1)
     return (

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from math import isfinite
 
 from etude.errors import UserError
 from etude.report.confirmation import on_optimism, spread_of
@@ -10,6 +11,7 @@ from etude.report.render.rows import Cell, Column, Row, Rows
 from etude.report.search import on_expected_best, on_the_test_set
 from etude.report.searched import Searched, Tried, rungs, text_of
 from etude.report.wording import format_fixed, format_interval
+from etude.store.metrics_file import to_number
 from etude.store.provenance import code_of, explain_marks, marks_on_code, notes_on_libraries
 from etude.store.run_state import State
 from etude.terminal import NUMBER, shorten_value
@@ -47,6 +49,8 @@ def table(found: Searched) -> Rows:
 
 def _row(found: Searched, trial: Tried, all_finished: bool) -> Row:
     words = [Cell(shorten_value(trial.words[key]) if key in trial.words else None) for key in found.keys]
+    numbers = [to_number(trial.words.get(key, "")) for key in found.keys]
+    words = [replace(c, order=n) if isfinite(n) else c for c, n in zip(words, numbers, strict=True)]
     finished = trial.state in (State.FINISHED, State.DIVERGED)
     values = trial.recorded.values if finished else [trial.score]
     values = [*values, *[None] * (len(found.metrics) - len(values))]

@@ -18,6 +18,9 @@ from etude.errors import UserError
 from etude.files import write_text
 from etude.report.live import INTERVAL, index_page, page_of
 from etude.report.overview import Overview
+from etude.store.records import leaving_out, read_run
+from etude.store.run_dir import RunDir
+from etude.store.run_state import State
 
 _ASKED = 30.0  # seconds; a page that nobody has asked for since is not made again
 _PAUSE = 4  # wait this many times as long as writing the page took, to leave the processor to the runs
@@ -126,12 +129,22 @@ def changes(study_runs: Path) -> Iterator[None]:
     """Yield at once, and whenever a curve, the progress, a result, an analysis or a search below it has changed."""
     seen: object = None
     while True:
-        now = _modification_times(study_runs)
         started = time.monotonic()
+        now = _modification_times(study_runs), _states(study_runs)
         if now != seen:
             seen = now
             yield
         time.sleep(max(INTERVAL, _PAUSE * (time.monotonic() - started)))
+
+
+def _states(study_runs: Path) -> dict[Path, State]:
+    """Return the state of each run without a result: one that was killed writes nothing more."""
+    begun = (path for path in study_runs.glob("*/seed*/") if not RunDir(path).finished)
+    found = {}
+    for path in begun:
+        with leaving_out(path, []):
+            found[path] = read_run(RunDir(path)).state
+    return found
 
 
 def _modification_times(study_runs: Path) -> dict[Path, int]:
@@ -155,6 +168,7 @@ class _Quiet(SimpleHTTPRequestHandler):
             self.send_error(HTTPStatus.MISDIRECTED_REQUEST, f"This page is at http://127.0.0.1:{port}/ alone")
             return None
         self.asked[unquote(self.path.lstrip("/"))] = time.monotonic()
+        del self.headers["If-Modified-Since"]  # whose whole seconds hide that a page was written again within one
         return super().send_head()
 
     def log_message(self, format: str, *values: Any) -> None:

@@ -119,3 +119,8 @@ def test_an_axis_over_more_than_a_decade_is_logarithmic_with_a_tick_at_or_below_
     assert (made["type"] == "log") == (max(values) >= 12 * min(values))
     if made["type"] == "log":
         assert made["tickvals"][0] <= min(values) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("values", [[0, 0, 0.4, 12, 25], [-5, 0.1, 3], [0], [0, 0]])
+def test_an_axis_of_values_that_have_no_logarithm_is_linear(values: list[float]) -> None:
+    assert axis("BLEU", values)["type"] == "linear"

@@ -103,6 +103,12 @@ def test_a_trial_that_diverged_counts_as_the_worst(tmp_path: Path) -> None:
     scores = space(found).scores
     worst = max(trial.recorded.values[0] for trial in found.judged)
     assert {scores[trial.number] for trial in found.own if trial.state is State.DIVERGED} == {worst}
+    drawn = slices(space(found), "x")
+    told = {row[0]: row[-1] for row in drawn.rows}
+    assert {number for number, score in told.items() if score == "diverged"} == {
+        str(trial.number) for trial in found.own if trial.state is State.DIVERGED
+    }
+    assert "A trial that diverged stands at the worst of the others" in drawn.caption
 
 
 @pytest.mark.parametrize("method", ["PED-ANOVA", "fANOVA"])

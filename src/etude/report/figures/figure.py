@@ -50,14 +50,14 @@ class Figure:
 
 
 def axis(title: str, values: Iterable[float | None] = (), **more: Any) -> Layout:
-    """Return the layout of an axis; it is logarithmic if the values span more than a decade."""
+    """Return the layout of an axis; it is logarithmic if the values are above 0 and span more than a decade."""
     shared: Layout = {"automargin": True, "ticks": "outside", "ticklen": 4, "zeroline": False}
     shared |= {"title": {"text": title, "standoff": 8}} | more
-    known = [value for value in values if value is not None and value > 0]
+    known = [value for value in values if value is not None and not math.isnan(value)]
     least, most = min(known, default=1.0), max(known, default=1.0)
-    if len(known) < 2 or most < _DECADE * least:
+    if len(known) < 2 or least <= 0 or most < _DECADE * least:
         alone = (
-            {"range": [least / 2, 1.5 * least]} if known and least == most else {}
+            {"range": [least / 2, 1.5 * least]} if known and 0 < least == most else {}
         )  # or plotly shows its last digits
         return {"type": "linear"} | alone | shared
     digits = (1, 2, 5) if most < 1e4 * least else (1,)

@@ -36,7 +36,7 @@ def difference(ladder: Ladder, arm: str) -> Figure | None:
     accent = {"color": ACCENT, "size": 9, "symbol": "diamond-open"}
     shape = f"%{{x:.2e}}: %{{y:+.{digits}f}}"
     target = law.at(ladder.target)
-    traces = [
+    traces: list[dict[str, Any]] = [
         {
             "x": [*compute, *reversed(compute)],
             "y": [*(one.interval.high for one in band), *(one.interval.low for one in reversed(band))],
@@ -62,12 +62,13 @@ def difference(ladder: Ladder, arm: str) -> Figure | None:
             "hovertemplate": f"{shape}<extra>came</extra>",
         },
         {
-            "x": [1.06 * math.exp(x) for x, _ in held],
+            "x": [1.06 * math.exp(x) for x, _ in held],  # beside what came
+            "customdata": [f"{math.exp(x):.2e}" for x, _ in held],
             "y": [one.value for _, one in held],
             "mode": "markers",
             "marker": accent,
             "error_y": error_bars([one.value for _, one in held], [one.interval for _, one in held], color=ACCENT),
-            "hovertemplate": f"{shape}<extra>held out, predicted</extra>",
+            "hovertemplate": f"%{{customdata}}: %{{y:+.{digits}f}}<extra>held out, predicted</extra>",
         },
         {
             "x": [math.exp(ladder.target)],

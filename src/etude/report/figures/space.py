@@ -41,11 +41,13 @@ class Space:
         found: the search.
         scores: trial -> its first objective there; that of a trial which diverged is the worst of the others.
         step: where; None: at their end.
+        diverged: the trials that have no score of their own.
     """
 
     found: Searched
     scores: dict[int, float]
     step: int | None
+    diverged: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
@@ -134,12 +136,13 @@ def space_of(found: Searched) -> Space | None:
     if len(known) < 2:
         return None
     worst = max(known, key=lambda score: sign * score)
-    return Space(found, {n: score if isfinite(score) else worst for n, score in scores.items()}, step)
+    diverged = frozenset(n for n, score in scores.items() if not isfinite(score))
+    return Space(found, scores | dict.fromkeys(diverged, worst), step, diverged)
 
 
 def slices(space: Space, key: str) -> Figure:
     """Draw the score of each trial over its value of one key."""
-    found, scale = space.found, space.scale(key)
+    scale = space.scale(key)
     rest, best = space.trials[:-1], space.trials[-1:]
 
     def trace(some: Sequence[Tried], colour: str, size: int) -> dict[str, Any]:
@@ -148,16 +151,15 @@ def slices(space: Space, key: str) -> Figure:
             "y": [space.scores[trial.number] for trial in some],
             "mode": "markers",
             "marker": {"color": colour, "size": size, "opacity": 0.75},
-            "customdata": [[trial.number, trial.words[key]] for trial in some],
-            "hovertemplate": f"trial %{{customdata[0]}}: %{{customdata[1]}}, %{{y:.{found.metrics[0].digits}f}}"
-            "<extra></extra>",
+            "customdata": [[trial.number, trial.words[key], _score(space, trial)] for trial in some],
+            "hovertemplate": "trial %{customdata[0]}: %{customdata[1]}, %{customdata[2]}<extra></extra>",
         }
 
     return Figure(
         [trace(rest, COLOUR, 7), trace(best, ACCENT, 11)],
         {"height": 380, "xaxis": scale.axis(), "yaxis": axis(space.name)},
         f"{space.name} of {len(space.trials)} trials over {key}",
-        f"Each mark is a trial; the best is trial {best[0].number}.",
+        f"Each mark is a trial; the best is trial {best[0].number}.{_on_diverged(space)}",
         ["trial", key, space.name],
         _table(space, [key]),
     )
@@ -208,7 +210,7 @@ def parallel(space: Space) -> Figure | None:
         | {"yaxis": {"visible": False, "range": [-0.12, 1.12], "fixedrange": True}},
         f"Each of {number} trials as a line over {', '.join(names)}",
         f"The stronger a line, the better the trial; the best is trial {space.trials[-1].number}. The least values are "
-        "at the bottom.",
+        f"at the bottom.{_on_diverged(space)}",
         ["trial", *names],
         _table(space, space.keys),
         narrow={"xaxis": at | {"tickangle": -60}},
@@ -241,14 +243,15 @@ def contour(space: Space, across: str, up: str) -> Figure | None:
                 "y": [y.at[trial.words[up]] for trial in space.trials],
                 "mode": "markers",
                 "marker": marker | {"color": [COLOUR] * (len(space.trials) - 1) + [ACCENT]},
-                "customdata": [[t.number, space.scores[t.number]] for t in space.trials],
-                "hovertemplate": f"trial %{{customdata[0]}}: %{{customdata[1]:.{digits}f}}<extra></extra>",
+                "customdata": [[t.number, _score(space, t)] for t in space.trials],
+                "hovertemplate": "trial %{customdata[0]}: %{customdata[1]}<extra></extra>",
             },
         ],
         {"height": 460, "xaxis": x.axis() | {"showgrid": False}, "yaxis": y.axis() | {"showgrid": False}}
         | {"coloraxis": {"showscale": True, "reversescale": found.sign > 0, "colorbar": {"thickness": 12}}},
         f"{space.name} over {across} and {up}, interpolated between {len(space.trials)} trials",
-        f"The more colour, the better. Marks are trials, the best is trial {best.number}; between them it is a guess.",
+        f"The more colour, the better. Marks are trials, the best is trial {best.number}; between them it is a guess."
+        f"{_on_diverged(space)}",
         ["trial", across, up, space.name],
         _table(space, [across, up]),
     )
@@ -355,8 +358,17 @@ def importance(space: Space, method: str, found: Importance) -> Figure:
 
 
 def _table(space: Space, keys: Sequence[str]) -> list[list[str]]:
-    digits = space.found.metrics[0].digits
     return [
-        [str(t.number), *(shorten_value(t.words[key]) for key in keys), format_known(space.scores[t.number], digits)]
-        for t in reversed(space.trials)
+        [str(trial.number), *(shorten_value(trial.words[key]) for key in keys), _score(space, trial)]
+        for trial in reversed(space.trials)
     ]
+
+
+def _score(space: Space, trial: Tried) -> str:
+    if trial.number in space.diverged:
+        return "diverged"
+    return format_known(space.scores[trial.number], space.found.metrics[0].digits)
+
+
+def _on_diverged(space: Space) -> str:
+    return " A trial that diverged stands at the worst of the others." if space.diverged else ""

@@ -29,6 +29,7 @@ class Cell:
     star: bool = False
     marks: str = ""  # what refers to notes, or more words behind a number
     blank: bool = False  # not shown, because it is the baseline's
+    order: float | None = None  # by what a page sorts words in a column of numbers, such as "40 / 100"
 
     @property
     def text(self) -> str:

@@ -35,6 +35,11 @@ def test_a_curve_is_the_mean_over_seeds_between_the_lowest_and_the_highest(tmp_p
     }
 
 
+def test_steps_and_tokens_are_told_to_the_last_one(tmp_path: Path) -> None:
+    found = curves([run(tmp_path / "1", "1234567,98765432,1.0,4.0,\n")])["loss"]
+    assert (found["step"], found["tokens"]) == ([1234567], [98765432])
+
+
 def test_validation_has_points_of_its_own(tmp_path: Path) -> None:
     found = curves([run(tmp_path / "1", "10,100,1.0,4.0,\n20,200,2.0,,30.5\n")])
     assert (found["loss"]["step"], found["valid_perplexity"]["step"]) == ([10], [20])

@@ -72,7 +72,14 @@ def test_numbers_sort_as_numbers() -> None:
 
 @pytest.mark.parametrize(
     ("cell", "value"),
-    [(Cell(1e-5), 1e-5), (Cell(1e6), 1e6), (Cell(-1), -1), (Cell(0.5, 1, sign=True), 0.5), (Cell("–"), None)],
+    [
+        (Cell(1e-5), 1e-5),
+        (Cell(1e6), 1e6),
+        (Cell(-1), -1),
+        (Cell(0.5, 1, sign=True), 0.5),
+        (Cell("–"), None),
+        (Cell("40 / 100", order=40), 40),
+    ],
 )
 def test_a_number_sorts_however_it_is_written(cell: Cell, value: float | None) -> None:
     columns = [Column("arm", words=True), Column("rate")]

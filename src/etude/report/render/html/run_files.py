@@ -34,7 +34,10 @@ def curves(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
             points = np.array([[[rows[step][key] for step in steps] for key in keys] for rows in by_step])
             curve = dict(zip((*_ALONG, "mean"), points.mean(axis=0), strict=True))
             curve |= {"low": points[:, -1].min(axis=0), "high": points[:, -1].max(axis=0)}
-            found[metric] = {"seeds": len(logged)} | {key: _shorten(along.tolist()) for key, along in curve.items()}
+            whole = {key: curve[key].round().astype(int).tolist() for key in ("step", "tokens")}
+            found[metric] = (
+                {"seeds": len(logged)} | {key: _shorten(along.tolist()) for key, along in curve.items()} | whole
+            )
     return found
 
 

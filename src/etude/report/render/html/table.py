@@ -95,9 +95,10 @@ def _classes(column: Column) -> str:
 
 
 def _sort_key(cell: Cell, column: Column) -> str:
-    if cell.value is None or not (column.words or isinstance(cell.value, int | float)):
+    value = cell.value if cell.order is None else cell.order
+    if value is None or not (column.words or isinstance(value, int | float)):
         return ""
-    return f' data-value="{escape(str(cell.value))}"'
+    return f' data-value="{escape(str(value))}"'
 
 
 def _head(column: Column) -> str:

@@ -25,7 +25,8 @@ _WIDE = (24, 9)  # width and height of a panel that fills a row
 def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str], baseline: str = "") -> list[str]:
     """Write the report to W&B; an earlier report on the same setting is updated.
 
-    The report is also kept in `<runs_dir>/<study>/wandb-report.json`, whether or not it could be sent.
+    The report is also kept in `<runs_dir>/<study>/wandb-report.json`, whether or not it could be sent; that of a
+    further setting or project in `wandb-report-2.json`, and so on.
 
     Args:
         made: the table, and the runs behind it.
@@ -40,24 +41,24 @@ def publish(made: Report, runs_dir: Path, project: str, where: Mapping[str, str]
         UserError: `wandb-workspaces` is not installed, or `project` is not valid.
     """
     study = made.compared.study.name
-    file = runs_dir / study / "wandb-report.json"
+    folder = runs_dir / study
     entity, _, name = project.rpartition("/")
     report = _build_report(made, entity=entity, project=name)
     try:
         with connect() as api:
             report.entity, report.project = project_of(api, project)
-            report.id = _find_earlier_report(file, report)
+            file, report.id = _find_earlier_report(folder, report)
             report.save()
             url = str(report.url)
     except OutOfReachError as reason:
-        report.id = _find_earlier_report(file, report)
+        file, report.id = _find_earlier_report(folder, report)
         _keep(file, report)
         chosen = [f"{key}={value}" for key, value in where.items()]
         against = ["--baseline", baseline] if baseline else []
         again = ["etude", "report", study, *chosen, f"runs_dir={runs_dir}", *against, "--wandb", project]
         return [f"{reason}.", f"The report is kept in {file}; this sends it later: {shlex.join(again)}"]
     _keep(file, report)
-    return [url, *_not_sent(_runs_shown(made), file.parent, report)]
+    return [url, *_not_sent(_runs_shown(made), folder, report)]
 
 
 def _keep(file: Path, report: "WandbReport") -> None:
@@ -65,15 +66,20 @@ def _keep(file: Path, report: "WandbReport") -> None:
     write_text(file, report._to_model().model_dump_json(by_alias=True, exclude_none=True, indent=2) + "\n")
 
 
-def _find_earlier_report(file: Path, report: "WandbReport") -> str:
-    """Return the id of the report in `file` if it has the same project and setting, else ""."""
-    try:
-        kept = json.loads(file.read_text(encoding="utf-8"))
-        entity, project = kept["project"]["entityName"], kept["project"]["name"]
-        same = (project, kept["description"]) == (report.project, report.description)
-        return str(kept["id"]) if same and (not entity or not report.entity or entity == report.entity) else ""
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""
+def _find_earlier_report(folder: Path, report: "WandbReport") -> tuple[Path, str]:
+    """Return the file of the report with the same project and setting, and its id; of a first one a new file and ""."""
+    n = 0
+    while True:
+        n += 1
+        file = folder / (f"wandb-report-{n}.json" if n > 1 else "wandb-report.json")
+        try:
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            entity, project = kept["project"]["entityName"], kept["project"]["name"]
+            same = (project, kept["description"]) == (report.project, report.description)
+            if same and (not entity or not report.entity or entity == report.entity):
+                return file, str(kept["id"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return file, ""
 
 
 def _not_sent(runs: Sequence[Run], folder: Path, report: "WandbReport") -> list[str]:

@@ -60,7 +60,7 @@
         height: 440,
         hovermode: "x unified",
         xaxis: axis(X[x.value], [], { rangemode: "tozero", hoverformat: ",.4~r" }),
-        yaxis: axis(Y[y.value], curves.flatMap((curve) => curve.mean)),
+        yaxis: axis(Y[y.value], curves.flatMap((curve) => [...curve.mean, ...curve.low])),
       },
       label: `${Y[y.value]} over ${X[x.value]} of ${names}`,
       caption: [

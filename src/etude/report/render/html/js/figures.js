@@ -70,13 +70,13 @@ function figure(section, describe) {
   return redraw;
 }
 
-/** Axis titles and grid as all figures have them; logarithmic where the values span more than a decade. */
+/** Axis titles and grid as all figures have them; logarithmic where the values are above 0 and span more than a decade. */
 function axis(title, values = [], extra = {}) {
-  const finite = values.filter((value) => isKnown(value) && value > 0);
+  const finite = values.filter(isKnown);
   const [least, most] = [Math.min(...finite), Math.max(...finite)];
   const shared = { automargin: true, ticks: "outside", ticklen: 4, zeroline: false, title: { text: title, standoff: 8 }, ...extra };
-  const alone = least === most ? { range: [least / 2, 1.5 * least] } : {}; // of one value, plotly would tell the last digits
-  if (finite.length < 2 || most < 12 * least) return { type: "linear", ...alone, ...shared };
+  const alone = least === most && least > 0 ? { range: [least / 2, 1.5 * least] } : {}; // of one value, plotly would tell the last digits
+  if (finite.length < 2 || least <= 0 || most < 12 * least) return { type: "linear", ...alone, ...shared };
   const ticks = [];
   for (let power = Math.floor(Math.log10(least)); power <= Math.log10(most); power++) {
     ticks.push(...(most < 1e4 * least ? [1, 2, 5] : [1]).map((digit) => digit * 10 ** power));
