@@ -111,6 +111,16 @@ def test_a_folder_holds_a_document_in_each_file_and_a_split_may_have_files_of_it
     assert documents(files(str(tmp_path), valid="x", test="y"), "train") == ["erste", "second\n", "dritt\ufeffe"]
 
 
+def test_files_that_are_held_out_are_not_trained_on_where_they_lie_in_the_same_folder(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    for name in SPLITS:
+        (tmp_path / f"{name}.txt").write_text(f"the text of {name}")
+    text = files(str(tmp_path), valid=str(tmp_path / "valid.txt"), test=[f"{tmp_path}/deep/../test.txt"])
+    assert {split: documents(text, split) for split in SPLITS} == {split: [f"the text of {split}"] for split in SPLITS}
+    with pytest.raises(UserError, match=r"data\.valid and data\.test hold all of it out: nothing is left to train on"):
+        documents(files(str(tmp_path / "test.txt"), valid=str(tmp_path), test=[0.5, 1]), "train")
+
+
 def test_documents_of_the_grammar_are_the_same_each_time_and_each_sentence_is_in_one_split() -> None:
     found = {split: documents(files(), split) for split in SPLITS}
     assert found == {split: documents(files(), split) for split in SPLITS}

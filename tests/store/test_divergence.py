@@ -70,7 +70,8 @@ def test_a_training_that_diverges_stops_at_once_and_says_so(capsys: pytest.Captu
     assert status == EXIT_STATUS
     why = run.result()["diverged"]
     assert why == "the loss is nan at step 2"
-    assert f"diverged: {why}; trainer.stop_when_diverged=false goes on, once {run.own_training.path} is" in told.err
+    both = f"{run.path} and {run.own_training.path} are deleted"
+    assert f"diverged: {why}; trainer.stop_when_diverged=false goes on, once {both}" in told.err
     assert told.out.splitlines()[-1] == f"diverged: {why}"
     assert int(read_metrics(run.metrics_file)[-1]["step"]) == run.result()["steps"] == 2
     assert not run.hypotheses_file.exists()

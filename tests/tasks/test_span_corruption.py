@@ -20,10 +20,10 @@ V = 2000
 T5 = SpanCorruption(rate=0.15, mean_span=3.0, sentinels=100)
 
 
-def contexts(folder: Path, length: int, context: int) -> Contexts:
-    with TokenWriter(folder / "train.text", V) as writer:
+def contexts(folder: Path, length: int, context: int, split: str = "train", stride: int | None = None) -> Contexts:
+    with TokenWriter(folder / f"{split}.text", V) as writer:
         writer.extend([[*range(4, 3 + length), EOS]])
-    return Contexts(folder, "train", V, context=context, documents="mask", stride=None)
+    return Contexts(folder, split, V, context=context, documents="mask", stride=stride)
 
 
 def without_padding(row: list[int]) -> list[int]:
@@ -89,6 +89,8 @@ def test_t5_takes_15_percent_in_spans_of_three(tmp_path: Path) -> None:
 def test_what_the_task_cannot_do_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="a context of 60 tokens has 3 spans: raise it"):
         SpanCorruption(rate=0.15, mean_span=3.0, sentinels=2).contexts(contexts(tmp_path, 60, 60))
+    with pytest.raises(UserError, match=r"data\.stride: contexts of the test text overlap, as spans may not"):
+        T5.contexts(contexts(tmp_path, 60, 16, "test", stride=4))
     with pytest.raises(UserError, match="this data has lines: say data=text"):
         T5.examples(None)  # type: ignore[arg-type]
     for values, told in (({"rate": 1.0}, "task.rate must lie"), ({"mean_span": 0.5}, "must be at least 1")):

@@ -18,7 +18,8 @@ from etude.data.batch import EVALUATION
 from etude.data.batching import BatchStream, Examples, evaluation_batches
 from etude.data.store import TokenStore, prepare
 from etude.data.text_files import FilesCorpus
-from etude.data.tokenizer import BOS, EOS, PAD, UNK, SentencePiece
+from etude.data.tokenizer import BOS, EOS, PAD, UNK, SentencePiece, Vocabulary
+from etude.data.vocabularies import Bytes
 from etude.tasks.language_modelling import LanguageModelling, count_bytes
 from etude.tasks.masked_language_modelling import MASK, MaskedLanguageModelling
 from etude.tasks.task import Task
@@ -37,6 +38,7 @@ def make_store(
     character_coverage: float = 1.0,
     model_type: str = "bpe",
     normalization: str = "identity",
+    tokenizer: Vocabulary | None = None,
 ) -> TokenStore:
     file = folder / "pairs.tsv"
     file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
@@ -51,7 +53,7 @@ def make_store(
         character_coverage=character_coverage,
         normalization=normalization,
     )
-    return prepare(corpus, pieces, folder / "cache", max_tokens)
+    return prepare(corpus, tokenizer or pieces, folder / "cache", max_tokens)
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +223,16 @@ def test_bits_per_byte_are_those_of_the_lines_with_a_byte_for_each_end(tmp_path:
     size = 9 * sum(len(f"{line}\n".encode()) for line in ("zwei Bären", "ä", "so so la la"))
     assert found["perplexity"] == pytest.approx(store.vocab_size)
     assert found["bits_per_byte"] == pytest.approx(tokens * math.log2(store.vocab_size) / size)
+
+
+def test_bits_per_byte_count_the_white_space_that_the_tokens_keep(tmp_path: Path) -> None:
+    lines = ("one  two", "a\u00a0b", "so so")
+    pairs = [("x", line) for line in lines] * 9
+    store = make_store(tmp_path, pairs, tokenizer=Bytes(vocab_size=260, input_sentence_size=None))
+    tokens = sum(map(len, tokens_of(store.split("test").targets)))
+    assert (
+        count_bytes(store, "test", "target", np.arange(27)) == tokens == 9 * sum(len(f"{x}\n".encode()) for x in lines)
+    )
 
 
 def test_bits_per_byte_are_those_of_the_first_reference_alone(tmp_path: Path) -> None:

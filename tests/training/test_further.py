@@ -30,8 +30,12 @@ def come_to_step_8(training: TrainingDir, **code: int) -> None:
 
 @pytest.mark.parametrize(
     "schedule",
-    [["schedule=constant"], ["callbacks=[best_checkpoint,early_stopping]"]],
-    ids=["constant", "noam with callbacks"],
+    [
+        ["schedule=constant"],
+        ["callbacks=[best_checkpoint,early_stopping]"],
+        ["callbacks=ema", "schedule=constant", "budget.val_every=5"],
+    ],
+    ids=["constant", "noam with callbacks", "an average"],
 )
 def test_it_ends_with_the_bits_of_one_trained_so_long_at_once(
     schedule: list[str], runs: Freeze, caplog: pytest.LogCaptureFixture

@@ -24,9 +24,10 @@ SHORT = ["budget.max_steps=6", "budget.warmup_steps=2", "metrics=[bleu,chrf]", "
 SCORED = ["budget.val_metrics=[chrf]", "budget.val_sentences=3"]
 
 
-def test_each_validation_has_its_row_and_the_last_is_that_of_the_result(runs: Freeze) -> None:
+@pytest.mark.parametrize("average", [[], ["callbacks=ema", "callbacks.ema.decay=0.999"]], ids=["plain", "ema"])
+def test_each_validation_has_its_row_and_the_last_is_that_of_the_result(average: list[str], runs: Freeze) -> None:
     torch.set_num_threads(1)
-    run = runs("scored", *SHORT, *SCORED)
+    run = runs(f"scored{len(average)}", *SHORT, *SCORED, *average)
     result = train(run)
     config, store = run.config(), build.token_store(run.config())
     model = build.model(config, store.vocab_size)

@@ -50,7 +50,7 @@ class Batch:
         )
 
     def pad_columns(self, multiple: int) -> "Batch":
-        """Pad S and T to a multiple of `multiple`; the results of model and loss do not change."""
+        """Pad S and T to a multiple of `multiple`; results stay, but for experts, who are given padding."""
         empty = {torch.bool: False, torch.int64: PAD}
         return self._map(lambda tensor: F.pad(tensor, (0, -tensor.size(1) % multiple), value=empty[tensor.dtype]))
 

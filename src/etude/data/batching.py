@@ -66,9 +66,10 @@ def check_budget(split: Examples, *, source_tokens: int, target_tokens: int) -> 
     for side, tokens in (("source", source_tokens), ("target", target_tokens)):
         longest, place = split.longest(side)
         if longest > tokens:
+            lower = "budget.context" if place.startswith("a context") else "budget.max_tokens"
             raise UserError(
                 f"{place} has {longest} tokens, more than budget.{side}_tokens={tokens} can hold; set it to at least "
-                f"{longest}, or lower budget.max_tokens"
+                f"{longest}, or lower {lower}"
             )
 
 

@@ -29,7 +29,7 @@ class TextFiles(RunningText):
     """Documents of the user's files; without files, documents of the embedded grammar.
 
     Args:
-        files: a file, a folder, or a list of these; None: the grammar.
+        files: a file, a folder, or a list of these; None: the grammar. What `valid` and `test` name is not trained on.
         valid, test: likewise; or two shares of `files`, where the part that is held out of it begins and ends.
         separator: what stands between two documents of a file; None: every file is one document.
         documents, stride: see `RunningText`.
@@ -100,7 +100,15 @@ class TextFiles(RunningText):
         named = [given] if isinstance(given, str) else given
         if not named or not all(isinstance(name, str) for name in named):
             raise UserError(f"{key}={given} must name a file or a folder, or a list of them")
-        return [file for name in named for file in _find_files(key, Path(name).expanduser())]
+        found = [file for name in named for file in _find_files(key, Path(name).expanduser())]
+        if split != "train":
+            return found
+        own = [one for one in SPLITS[1:] if one not in self._shares and self._files[one] is not None]
+        held_out = {file.resolve() for one in own for file in self._paths(one)}  # such as valid.txt in the same folder
+        kept = [file for file in found if file.resolve() not in held_out]
+        if not kept:
+            raise UserError(f"{key}={given}: data.valid and data.test hold all of it out: nothing is left to train on")
+        return kept
 
     def _spans(self, split: str) -> Iterator[tuple[Path, int, int]]:
         """Yield the files of a split, and from where to where each of them belongs to it, in bytes."""

@@ -85,7 +85,7 @@ class TextLines(Lines):
 def count_bytes(store: TokenStore, split: str, side: str, rows: Rows) -> int:
     """Count the bytes in UTF-8 of the text that the tokens of some rows encode; an end token counts as one byte.
 
-    A sequence of white space counts as one space, as in the tokens.
+    A sequence of white space counts as one space, unless the tokens keep it.
     """
     tokens, lines = side_of(cast(TokenSplit, store.split(split)), side), store.text(split)[SIDES.index(side)]
     if side == "target":
@@ -96,6 +96,9 @@ def count_bytes(store: TokenStore, split: str, side: str, rows: Rows) -> int:
         row_tokens = tokens[row]
         # a row of more tokens, its end token among them, may have been cut
         complete = len(row_tokens) <= limit or len(store.tokenizer.encode(lines[row])) <= limit
-        text = " ".join(lines[row].split()) if complete else store.tokenizer.decode(row_tokens.tolist())
+        text = " ".join(lines[row].split())
+        if not complete or text != lines[row]:
+            read = store.tokenizer.decode(row_tokens.tolist())
+            text = read if not complete or read == lines[row] else text
         total += len(text.encode()) + int(row_tokens[-1] == EOS)
     return total

@@ -72,10 +72,12 @@ class SpanContexts:
         source_lengths, target_lengths, target_counts: see `etude.data.batching.Examples`.
 
     Raises:
-        UserError: a context has more spans than there are sentinels.
+        UserError: a context has more spans than there are sentinels, or overlaps another.
     """
 
     def __init__(self, split: Contexts, task: SpanCorruption) -> None:
+        if (split.target_counts != split.target_lengths).any():
+            raise UserError(f"data.stride: contexts of the {split.name} text overlap, as spans may not: leave it out")
         self._split, self._first_sentinel = split, split.vocab_size
         self._taken, self._spans = task.count(split.target_lengths)
         if (most := int(self._spans.max())) > task.further_tokens:

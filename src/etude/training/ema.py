@@ -30,3 +30,13 @@ class EMA(EMAWeightAveraging):
         if (averaged := averaged_module(self)) is not None:
             for average, own in zip(averaged.modules(), pl_module.modules(), strict=True):
                 average._buffers = own._buffers
+
+    def on_validation_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Keep the average, for the module scores translations with it after this hook."""
+
+    def on_validation_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Go on with the weights, before a checkpoint is saved."""
+        super().on_validation_epoch_end(trainer, pl_module)
+
+    def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """Leave the weights as they are, for the last checkpoint holds these beside their average."""

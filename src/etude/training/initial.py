@@ -65,9 +65,10 @@ def take_weights(model: nn.Module, init_from: Mapping[str, Any], tokenizer: Toke
     elif vocabulary and any(
         _subwords(getattr(vocabulary, side)) != _subwords(getattr(tokenizer, side)) for side in SIDES
     ):
+        own_file = f", tokenizer=existing tokenizer.file={vocabulary.model_file} keeps its own"
         raise UserError(
             f"init_from={path} has other subwords than this text: 'init_from={{run:{path},vocabulary:adapt}}' takes "
-            f"the rows of those that both have, tokenizer=existing tokenizer.file={vocabulary.model_file} keeps its own"
+            f"the rows of those that both have{own_file * (vocabulary.source is vocabulary.target)}"
         )
     if not taken:
         raise UserError(

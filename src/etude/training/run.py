@@ -280,7 +280,8 @@ def _evaluate(
     training = run.own_training
     trained = read_json(training.trained_file)
     if how := trained["diverged"]:
-        log.error("diverged: %s; trainer.stop_when_diverged=false goes on, once %s is deleted", how, training.path)
+        both = f"{run.path} and {training.path}"
+        log.error("diverged: %s; trainer.stop_when_diverged=false goes on, once %s are deleted", how, both)
         scores = no_scores(config["metrics"]) | {"diverged": how}
     else:
         progress.put("evaluating", step=trained["step"])
