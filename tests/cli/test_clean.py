@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from etude.cli.clean import main as clean
 from etude.errors import UserError
-from etude.store.cleaning import find_removable, remove
+from etude.store.cleaning import Kind, find_removable, remove
 from etude.store.lock import is_held
 from etude.store.run_dir import RunDir
 from etude.trained.load import load_trained
@@ -78,6 +78,18 @@ def test_checkpoints_that_runs_share_go_when_all_of_them_are_finished(make_run: 
     beam.result_file.write_text('{"finished": true}')
     clean(["mine", "--yes"])
     assert not greedy.checkpoint.exists()
+
+
+def test_weights_with_which_a_run_is_to_begin_stay_until_it_has_its_own(make_run: Make) -> None:
+    parent, child = make_run("parent"), make_run("child", None)
+    child.config_file.write_text(f"choices: {{}}\ninit_from: {{run: x, parent: {{training: {parent.training}}}}}\n")
+    for file in checkpoints_of(child):
+        file.unlink()
+    found = [*find_removable(Path("runs"))]
+    assert not any(one.kind is Kind.CHECKPOINTS for one in found)
+    child.checkpoint.write_bytes(b"begun")
+    clean(["--yes"])
+    assert not parent.checkpoint.exists()
 
 
 def test_a_run_that_is_launched_while_one_is_asked_keeps_the_checkpoints_of_its_training(make_run: Make) -> None:

@@ -1,5 +1,6 @@
 """How many seeds a study needs."""
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -71,6 +72,18 @@ def test_a_tiny_difference_is_not_laid_to_a_test_set_that_is_not_looked_at() -> 
     told = on_detection(study, noise, 1e-7, "0", None)
     assert "takes more than a billion seeds an arm" in told
     assert "test set" not in told
+
+
+def test_new_seeds_are_trained_though_those_that_are_planned_need_not_be(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = []
+    for state in ("to do", "shared"):
+        monkeypatch.setattr("etude.inspect.plan.runs._state", lambda *_, state=state: state)
+        plan(["table3", "detect=0.05", "--json"])
+        told.append(json.loads(capsys.readouterr().out)["detect"]["hours"])
+    assert told[0] == pytest.approx(told[1])
+    assert told[0] > 0
 
 
 @pytest.mark.parametrize(

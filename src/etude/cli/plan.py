@@ -156,8 +156,10 @@ def _detect(study: Study, difference: float, plans: Sequence["RunPlan"]) -> tupl
     where = {key: base["choices"][key] for key in ("data", "scale", "budget")}
     noise = find_noise(study, Path(base["runs_dir"]), where)
     seeds = seeds_for(study, noise, difference) if noise else None
-    of_arm = {plan.config["arm"]: plan.hours for plan in sorted(plans, key=lambda plan: plan.hours)}
-    hours = (seeds or 0) * sum(of_arm.values())
+    of_arm = {plan.config["arm"]: plan for plan in sorted(plans, key=lambda plan: plan.hours)}
+    paid = {plan.training for plan in of_arm.values() if plan.state != "shared"}
+    owed = {plan.training: plan.training_hours for plan in of_arm.values() if plan.training not in paid}  # by new seeds
+    hours = (seeds or 0) * (sum(plan.hours for plan in of_arm.values()) + sum(owed.values()))
     known = {"deviation": noise.of_run, "runs": noise.runs, "study": noise.study} if noise else {}
     found = {"difference": difference, "seeds": seeds, "hours": hours if seeds else None} | known
     return on_detection(study, noise, difference, format_hours(hours), seeds), found

@@ -69,7 +69,7 @@ def find_removable(runs_dir: Path) -> Iterator[Removable]:
         if paths:
             going |= {run} if kind in _WHOLE else set()
             yield _removable(run, kind, paths, [run])
-    named = runs_by_training(runs_dir)
+    named, awaited = runs_by_training(runs_dir), _awaited(runs_dir)
     for path in sorted([*(runs_dir / FOLDER).glob("[!.]*/"), *(runs_dir / FOLDER / ".stale").glob("*/")]):
         training, runs = TrainingDir(path), named.get(path, [])
         if is_held(training.lock_file):
@@ -79,7 +79,9 @@ def find_removable(runs_dir: Path) -> Iterator[Removable]:
         elif all(map(_has_result, runs)):
             checkpoints = training.checkpoint.parent
             kinds = {
-                Kind.CHECKPOINTS: [] if checkpoints.is_symlink() else sorted(checkpoints.glob("*")),
+                Kind.CHECKPOINTS: []
+                if checkpoints.is_symlink() or path.name in awaited
+                else sorted(checkpoints.glob("*")),
                 Kind.HALF_WRITTEN: [file for file in path.rglob(".*.part") if file.parent != checkpoints],
             }
             yield from (_removable(training, kind, paths, runs) for kind, paths in kinds.items() if paths)
@@ -91,6 +93,8 @@ def remove(one: Removable) -> int:
     try:
         with hold(place.lock_file, place.busy):
             if not all(_may_go(one.kind, run) for run in _runs_of(place)):
+                return 0
+            if one.kind is Kind.CHECKPOINTS and place.path.name in _awaited(_runs_dir_of(place)):
                 return 0
             for path in [*place.path.iterdir()] if one.kind in _WHOLE else one.paths:
                 if path != place.lock_file:
@@ -117,8 +121,22 @@ def _runs_of(place: RunDir | TrainingDir) -> list[RunDir]:
     """Return the run itself, or the runs that name the training by now."""
     if isinstance(place, RunDir):
         return [place]
-    runs_dir = place.path.parents[2 if place.path.parent.name == ".stale" else 1]
-    return runs_by_training(runs_dir).get(place.path, [])
+    return runs_by_training(_runs_dir_of(place)).get(place.path, [])
+
+
+def _runs_dir_of(training: RunDir | TrainingDir) -> Path:
+    return training.path.parents[2 if training.path.parent.name == ".stale" else 1]
+
+
+def _awaited(runs_dir: Path) -> set[str]:
+    """Return the trainings with whose weights a run begins, as `init_from` has it, that has none of its own yet."""
+    found = set()
+    for file in runs_dir.glob("*/*/seed*/config.yaml"):
+        run = RunDir(file.parent)
+        if not run.finished and b"\ninit_from:" in file.read_bytes() and not run.checkpoint.is_file():
+            with suppress(UserError, OSError):
+                found.add(str(run.config()["init_from"]["parent"].get("training")))
+    return found
 
 
 def _may_go(kind: Kind, run: RunDir) -> bool:

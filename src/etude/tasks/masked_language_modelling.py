@@ -55,6 +55,10 @@ class MaskedLanguageModelling(Task):
         length = source if self.side == "source" else target
         return length, length
 
+    def counted(self, target: float) -> float:
+        """Return how many tokens of a line are chosen."""
+        return max(1.0, self.rate * (target - 1))
+
     def measure(self, model: nn.Module, batches: Iterable[Batch], store: TokenStore, split: str) -> dict[str, Any]:
         """Compute perplexity and accuracy, in per cent, of the chosen tokens, with the share of unknown ones."""
         batches = list(batches)

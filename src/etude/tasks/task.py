@@ -59,6 +59,10 @@ class Task(ABC):
                 a context, twice.
         """
 
+    def counted(self, target: float) -> float:
+        """Return how many tokens of a pair are in the loss, given the columns that it takes in `target_in`."""
+        return target
+
     def check_text(self, store: TokenStore) -> None:  # noqa: B027 - most tasks take any text
         """Check before training that the text is of the kind that the task needs.
 

@@ -56,7 +56,7 @@ def measure_text(config: Config) -> TextSize:
         return TextSize(None, None, *assumed, None, None, None, None, prepared=False, missing=str(error))
     if store is None:
         pairs, valid, sentences = (config["data"].get(f"{split}_pairs") for split in ("train", "valid", "test"))
-        tokens = pairs and assumed[1] * pairs
+        tokens = pairs and build.task(config).counted(assumed[1]) * pairs
         count, validated = _count_to_translate(sentences, config), _count_to_validate(valid, config)
         return TextSize(*known, *assumed, count, None, tokens, None, prepared=False, validated=validated)
     if store.is_running:
@@ -66,7 +66,8 @@ def measure_text(config: Config) -> TextSize:
     sentences = _count_to_translate(store.meta["splits"]["test"]["pairs"], config)
     validated = _count_to_validate(store.meta["splits"]["valid"]["pairs"], config)
     batches = build.batches_per_epoch(config, store.split("train")) if pairs <= _MAX_PAIRS_TO_BATCH else None
-    known_of = (*known, source, target, sentences, store.vocab_size, target * pairs, batches)
+    tokens = float(build.examples(config, store.split("train")).target_counts.sum())
+    known_of = (*known, source, target, sentences, store.vocab_size, tokens, batches)
     return TextSize(*known_of, prepared=True, validated=validated)
 
 

@@ -26,7 +26,8 @@ class Attention:
         target: the T tokens that the decoder reads; the first begins the text. Row i of its weights is where it looks
             to predict the token after token i.
         weights: for "encoder", "decoder" and "cross", as far as the model has it, an array by layer of (H, queries,
-            keys): (H, S, S), (H, T, T) and (H, T, S). Every row sums to one, to the precision of the run.
+            keys): (H, S, S), (H, T, T) and (H, T, S). Every row sums to one, to the precision of the run, less what a
+            sink takes.
     """
 
     source: list[str]

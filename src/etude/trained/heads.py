@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from etude.model.alignment import Alignment
 from etude.model.attention import MultiHeadAttention
 from etude.model.backend import weights
+from etude.model.modular import ZeroSink
 from etude.model.recurrent import RecurrentDecoder
 
 
@@ -58,6 +59,11 @@ def places(model: nn.Module) -> list[Place]:
     return sorted(found, key=lambda place: KINDS.index(place.kind))
 
 
+def has_sink(place: Place) -> bool:
+    """Return whether a head may look at no key, so that its weights sum to less than one."""
+    return isinstance(getattr(place.attention, "sink", None), ZeroSink)
+
+
 def readable(model: nn.Module) -> list[Place]:
     """List the places where tokens look at tokens: not those in an encoder that leaves fewer positions, or to it."""
     shortens = hasattr(getattr(model, "encoder", None), "memory_mask")
@@ -66,7 +72,10 @@ def readable(model: nn.Module) -> list[Place]:
 
 @contextmanager
 def watch_heads(model: nn.Module, see: Callable[[Place, Tensor], None]) -> Iterator[None]:
-    """Call `see` with the weights (B, H, T, S) of every readable attention when any backend computes it."""
+    """Call `see` with the weights (B, H, T, S) of every readable attention when any backend computes it.
+
+    What a head gives to a sink is left out.
+    """
     with ExitStack() as stack:
         for place in readable(model):
             watched = getattr(place.attention, "watched", None)
@@ -83,7 +92,8 @@ def _weights_hook(place: Place, see: Callable[[Place, Tensor], None]) -> Callabl
 
     def watch(module: nn.Module, inputs: tuple[Any, ...]) -> None:
         queries, keys, _, mask, bias = inputs
-        see(place, weights(queries, keys, mask, bias))
+        found = weights(queries, keys, mask, bias)
+        see(place, found[..., :-1] if has_sink(place) else found)
 
     return watch
 

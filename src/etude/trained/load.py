@@ -45,7 +45,7 @@ def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, Encode
     config = run.config() | ({"weights": tested} if tested else {})
     check_tested(config)
     if not run.checkpoint.is_file():
-        raise _no_weights(run)
+        raise no_weights(run)
     weights = final_weights(run, config)
     tokenizer = open_tokenizer(run.tokenizer_file)
     with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten, and is no business of the caller's
@@ -59,7 +59,7 @@ def load_trained(run: RunDir, tested: str | None = None) -> tuple[Config, Encode
     return config, transformer.eval(), tokenizer
 
 
-def _no_weights(run: RunDir) -> UserError:
+def no_weights(run: RunDir) -> UserError:
     """Return the error for a run whose training has no checkpoint."""
     if not run.finished:
         return UserError(f"{run.path} has no checkpoint yet: train the run first, or name the directory of another")

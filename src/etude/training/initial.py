@@ -21,6 +21,7 @@ from etude.store.parent import find_parent, is_file
 from etude.store.provenance import notes_on_code
 from etude.store.run_dir import RunDir
 from etude.trained.checkpoint import hash_weights
+from etude.trained.load import no_weights
 from etude.trained.weights import final_weights
 
 Weights = Mapping[str, Tensor]
@@ -92,6 +93,8 @@ def take_weights(model: nn.Module, init_from: Mapping[str, Any], tokenizer: Toke
 
 def _read_run(path: str) -> tuple[Weights, Tokenizer]:
     run = RunDir.at(path)
+    if not run.checkpoint.is_file():
+        raise no_weights(run)
     for note in notes_on_code([run.result()]):
         log.warning("init_from=%s: %s", path, note)
     return final_weights(run, run.config()), open_tokenizer(run.tokenizer_file)

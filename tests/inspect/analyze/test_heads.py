@@ -66,6 +66,20 @@ def test_a_silenced_head_is_a_head_whose_rows_of_w_o_are_zero(analysed, override
             assert not torch.allclose(ours, whole)
 
 
+def test_of_differential_attention_a_silenced_head_is_a_map_that_says_nothing(analysed):
+    subject, text = analysed("model/attention=differential")
+    [place, *_] = places(subject.model)
+    attention, seen = place.attention, []
+    with attention.out_proj.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0])):
+        logits(subject.model, text)
+        with silence_head(place, 1):
+            logits(subject.model, text)
+    whole, without = (one.unflatten(-1, (2, -1)) for one in (seen[0], seen[len(seen) // 2]))
+    assert torch.equal(whole[..., 1, :], without[..., 1, :]), "the other pair is as it was"
+    assert not torch.allclose(whole[..., 0, :], without[..., 0, :])
+    assert without[..., 0, :].abs().sum() > 0, "the first map of the pair still speaks"
+
+
 def test_the_model_comes_out_as_it_went_in(analysed):
     subject, text = analysed()
     before = logits(subject.model, text)

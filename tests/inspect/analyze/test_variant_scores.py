@@ -127,13 +127,14 @@ def keep(subject, step, weights):
 
 
 def test_averages_are_those_of_weights_and_not_of_answers(analysed, pairs):
-    subject, _ = analysed()
+    subject, _ = analysed("averaging.checkpoints=2", "averaging.every=1", "budget.max_steps=10")
     text = subject.text(pairs[:8])
     own = subject.likelihoods(text)
     last = {name: value.clone() for name, value in subject.model.state_dict().items()}
     before = {name: value + 0.1 * torch.randn_like(value) for name, value in last.items()}
     for alias in ("source_table", "target_table", "output_table"):  # one matrix under three names
         before[f"embedding.{alias}.weight"] = before["embedding.source_table.weight"]
+    keep(subject, 5, before)  # of a shorter training, which this one went on from
     keep(subject, 9, before)
     keep(subject, 10, last)
     one, two = score_averages(subject, text, own, seed=1)

@@ -68,10 +68,18 @@ def test_a_batch_holds_as_many_sentences_as_the_budget_of_tokens(config_of):
     assert planned.training_flops == 7 * planned.flops_per_step
 
 
-@pytest.mark.parametrize("task", ["translation", "language_modelling"])
-def test_of_prepared_text_the_tokens_are_those_that_are_trained_on(config_of, task: str):
+@pytest.mark.parametrize(
+    "task",
+    [
+        ["translation"],
+        ["language_modelling"],
+        ["masked_language_modelling", "model=encoder_only", "~decoding", "metrics=none"],
+    ],
+    ids=lambda task: task[0],
+)
+def test_of_prepared_text_the_tokens_are_those_that_are_trained_on(config_of, task: list[str]):
     """A batch is never quite full, so that sizes alone promise a fifth too many."""
-    config = config_of(*SMALL_TEXT, f"task={task}", "budget.source_tokens=90", "budget.target_tokens=90")
+    config = config_of(*SMALL_TEXT, f"task={task[0]}", *task[1:], "budget.source_tokens=90", "budget.target_tokens=90")
     batches = training_data(config, build.token_store(config), start_step=0).train_dataloader()
     config["budget"]["max_steps"] = steps = 2 * batches.batches_per_epoch
     trained = sum(batch.step_tokens for batch in islice(batches, steps))
@@ -86,6 +94,8 @@ def test_of_runs_that_share_a_training_the_first_trains_and_the_others_only_tran
     first, second, third = plan_runs([*configs, other], SOMEWHERE)
     assert [one.state for one in (first, second, third)] == ["to do", "shared", "to do"]
     assert second.hours == pytest.approx(second.decoding_flops / 2e12 / 3600)
+    assert (second.training, second.training_hours) == (first.training, first.training_hours)
+    assert first.hours == pytest.approx(first.training_hours + first.decoding_flops / 2e12 / 3600)
     told = as_json([first, second, third], [{}] * 3, [None] * 3, [], {}, {}, SOMEWHERE)["to_do"]
     assert told["runs"] == 3
     assert told["training_flops"] == first.training_flops + third.training_flops

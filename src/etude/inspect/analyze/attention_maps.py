@@ -10,7 +10,7 @@ from torch import Tensor
 
 from etude.data.tokenizer import PAD
 from etude.inspect.analyze.subject import Subject, Text
-from etude.trained.heads import Place, attention_weights, watch_heads
+from etude.trained.heads import Place, attention_weights, has_sink, watch_heads
 
 _LONGEST = 20  # tokens on either side of a map, so that it stays readable
 _CELLS = 90_000  # weights in all maps together: about 200 KB
@@ -32,6 +32,8 @@ def measure_spreads(subject: Subject, text: Text) -> dict[Head, dict[str, float]
         looking = {"encoder": source, "decoder": target, "cross": target}
 
         def see(place: Place, weights: Tensor, looking: dict[str, Tensor] = looking) -> None:
+            if has_sink(place):  # of what it gives to tokens
+                weights = weights / weights.sum(dim=-1, keepdim=True).clamp_min(torch.finfo(weights.dtype).tiny)
             real = looking[place.kind][:, None].expand(weights.shape[:3])
             both = torch.stack([entropy(weights), distance(weights)]) * real
             sums[place.kind, place.layer] = sums[place.kind, place.layer] + both.sum(dim=(1, 3)).cpu()

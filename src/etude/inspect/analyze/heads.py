@@ -8,17 +8,28 @@ from torch.utils.hooks import RemovableHandle
 
 from etude.inspect.analyze.subject import Subject, Text
 from etude.inspect.analyze.sums import Sums, change
+from etude.model.differential import DifferentialAttention
 from etude.trained.heads import Place, places
 
 
 def silence_head(place: Place, head: int) -> RemovableHandle:
-    """Set the output of a head (from 0) to zero before W_O, as if its rows of W_O were zero, within the context."""
+    """Set the output of a head (from 0) to zero before W_O, as if its rows of W_O were zero, within the context.
+
+    Of differential attention, it is the map of the head, before it is subtracted or subtracted from.
+    """
 
     def silence(module: nn.Module, inputs: tuple[Tensor]) -> Tensor:
         outputs = inputs[0].clone()  # (B, T, H d_v), or longer for an alignment
         outputs[..., head * place.width : (head + 1) * place.width] = 0.0
         return outputs
 
+    def silence_map(module: nn.Module, inputs: tuple[Tensor, ...], out: Tensor) -> Tensor:
+        outputs = out.clone()  # (B, H, T, V)
+        outputs[:, head] = 0.0
+        return outputs
+
+    if isinstance(place.attention, DifferentialAttention):  # whose heads meet before W_O
+        return place.attention.backend.register_forward_hook(silence_map)
     return place.output.register_forward_pre_hook(silence)
 
 

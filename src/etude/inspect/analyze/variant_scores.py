@@ -12,7 +12,7 @@ from etude.data.batching import Batch
 from etude.data.corpus import first_reference
 from etude.inspect.analyze.subject import Pair, Subject, Text
 from etude.inspect.analyze.sums import Sums, change, length_ratio
-from etude.trained.weights import mean_weights
+from etude.trained.weights import averaged_checkpoints, mean_weights
 
 _JOINED = (1, 2, 4)  # pairs in a line
 _SHORTEST = 8  # tokens: the end of the first bucket; every further bucket ends at twice the length
@@ -62,7 +62,8 @@ def score_averages(subject: Subject, text: Text, own: Sums, *, seed: int) -> Ite
     Raises:
         UserError: a checkpoint is damaged.
     """
-    files = sorted(subject.run.checkpoint.parent.glob("step-*.ckpt"))
+    kept = averaged_checkpoints(subject.run, subject.config)  # a shorter training may have left others there
+    files = [file for _, file in sorted(kept.items()) if file.is_file()]
     mean = replace(subject, model=deepcopy(subject.model))
     for count in range(1, len(files) + 1):
         mean.model.load_state_dict(mean_weights(files[-count:]))

@@ -13,6 +13,7 @@ from etude.store.divergence import divergence
 from etude.store.identity import identify_training
 from etude.store.provenance import Code, code_of_run
 from etude.store.training_dir import FOLDER, TrainingDir
+from etude.tasks.build import task
 from etude.tasks.size import Config, Size, is_ours, measure_size
 from etude.tasks.text_size import TextSize, batch_size, measure_text, with_vocabulary
 from etude.training.schedule import learning_rate
@@ -48,6 +49,8 @@ class RunPlan:
         peak_memory_bytes: of training, on one GPU or on a CPU; if several devices share each batch, on one of them.
         target_tokens: target tokens trained on.
         hours: of training on `trainer.devices` devices, or none if it is shared, and of translating on one device.
+        training: identifies the training, with its seed; empty if the text is not available.
+        training_hours: of training, also if it is shared.
         us_dollars: the price of `trainer.devices` devices for these hours.
         state: "finished"; "diverged"; "begun"; "to do"; "shared" if another run has done the same training, or an
             earlier one in the plan will; "?" if the text is not available, so that the run cannot be identified.
@@ -64,6 +67,8 @@ class RunPlan:
     hours: float
     us_dollars: float
     state: str
+    training: str = ""
+    training_hours: float = 0.0
 
     @property
     def proportions(self) -> Proportions:
@@ -117,14 +122,16 @@ def plan_runs(configs: Iterable[Config], device: Device) -> list[RunPlan]:
             state = "shared"
         if state not in ("finished", "diverged"):  # which need not have the weights any more
             trained.add(training)
-        plans.append(_plan(config, text, *sizes[size_key], device, state))
+        plans.append(_plan(config, text, *sizes[size_key], device, state, training))
     return plans
 
 
-def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device: Device, state: str) -> RunPlan:
+def _plan(
+    config: Config, text: TextSize, of_model: Size, memory: float, device: Device, state: str, training: str
+) -> RunPlan:
     sentences, source, target = batch_size(config, text)
     steps = config["budget"]["max_steps"]
-    tokens = text.tokens / text.batches if text.tokens and text.batches else sentences * target
+    tokens = text.tokens / text.batches if text.tokens and text.batches else sentences * task(config).counted(target)
     step = float(sentences * of_model.training_flops(source, target))
     decoding = validating = None if None in (text.sentences, text.validated) else 0.0
     if text.sentences and text.validated is not None:
@@ -132,8 +139,9 @@ def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device:
         decoding = each * (text.sentences + text.validated)  # the second with the final weights
         validating = each * text.validated * (steps // config["budget"]["val_every"])
     devices = _devices(config)
-    to_train = 0.0 if state == "shared" else step * steps / devices + (validating or 0.0)
-    hours = (to_train + (decoding or 0.0)) / device.flops(config["precision"]) / 3600
+    an_hour = 3600 * device.flops(config["precision"])
+    training_hours = (step * steps / devices + (validating or 0.0)) / an_hour
+    hours = (0.0 if state == "shared" else training_hours) + (decoding or 0.0) / an_hour
     return RunPlan(
         config,
         text,
@@ -144,6 +152,8 @@ def _plan(config: Config, text: TextSize, of_model: Size, memory: float, device:
         peak_memory_bytes=memory,
         target_tokens=round(tokens * steps),
         hours=hours,
+        training=training,
+        training_hours=training_hours,
         us_dollars=hours * devices * device.price,
         state=state,
     )
