@@ -178,7 +178,10 @@ class FrozenLauncher(Launcher):
 
     def _compose(self, overrides: Sequence[str]) -> DictConfig:
         """Compose the config of one job, with Hydra's own node."""
-        config = self.hydra_context.config_loader.load_sweep_config(self.config, list(overrides))
+        from etude.config.quoting import make_readable
+
+        words = make_readable(overrides)
+        config = self.hydra_context.config_loader.load_sweep_config(self.config, words)
         with open_dict(config):
             config.hydra.job.id = config.hydra.job.num = 0  # a run is identified by its config, not by a number
         HydraConfig.instance().set_config(config)

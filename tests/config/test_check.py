@@ -132,6 +132,10 @@ MISTAKES = {
     "a study for an arm": (["experiment=table3"], r"table3 is a study: .*experiment=table3/base.*etude sweep table3"),
     "an arm without its study": (["experiment=A1"], r"did you mean experiment=table3/A1\?"),
     "truth for a group": (["logger=false"], r"the name of one of its files, such as logger=none"),
+    "null for a logger": (
+        ["logger.wandb=null"],
+        r"logger\.wandb must be a part, .*; to leave it out write ~logger\.wandb",
+    ),
     "an interpolation to nowhere": (
         ["model.d_ff=${model.width}"],
         r"d_ff cannot be worked out: it is that of model.width, and there is no such key; say model.*d_ff=",

@@ -179,6 +179,15 @@ def test_what_reads_hydras_node_is_composed_for_each_run(monkeypatch):
     assert [job for job in asked if job] == jobs
 
 
+def test_a_list_of_arms_that_a_sampler_has_drawn_is_what_it_is_when_it_is_typed(configs):
+    drawn, typed = (
+        configs.resolve([f"experiment={arms}"]).config
+        for arms in ("[table3/A1,axes/norm-rms]", "table3/A1+axes/norm-rms")
+    )
+    assert drawn == typed
+    assert drawn["choices"]["experiment"] == "table3/A1+axes/norm-rms"
+
+
 def test_arms_and_seeds_share_a_composition():
     asked = []
 

@@ -9,7 +9,7 @@ from etude.config.compose_cache import ConfigCache
 from etude.config.freeze import fingerprints, freeze, freeze_all, run_dir
 from etude.config.resolve import resolve
 from etude.errors import UserError
-from etude.store.identity import identify, identify_training
+from etude.store.identity import identify, identify_training, run_identity
 
 BASE = ["data=files", "data.holdout=2", "budget=smoke"]
 
@@ -126,6 +126,15 @@ def test_the_content_of_a_tokenizer_counts_and_not_where_it_lies(corpus, tmp_pat
     assert before == same
     second.write_text('{"kind": "bytes" }')
     assert identity([*corpus, "tokenizer=existing", f"tokenizer.file={second}"]) != before
+
+
+def test_null_may_be_no_default_of_a_tokenizer_of_ones_own():
+    own, ours = (
+        [run_identity({"tokenizer": {"_target_": target} | more}) for more in ({}, {"longest": None})]
+        for target in ("mine.Tokenizer", "etude.data.tokenizer.SentencePiece")
+    )
+    assert own[0] != own[1]
+    assert ours[0] == ours[1]
 
 
 def test_a_dataset_of_ones_own_that_fails_is_named_with_its_line_in_a_sweep_too(tmp_path, monkeypatch):

@@ -52,6 +52,9 @@ def test_what_cannot_be_read_is_told_with_the_quotes_it_needs() -> None:
         ("++model/position=None", ["++model/position=none"]),
         ("data=None", ["data=None"]),  # a group without `none`, whose options are told
         ("model={'heads': 1, 'd_k': None, 'a': {'b': 'x y'}}", ["model.heads=1", "model.d_k=null", "model.a.b=x y"]),
+        ("data.test={'source': 'a,b.en', 'target': 'c.de'}", ["data.test.source='a,b.en'", "data.test.target=c.de"]),
+        ("init_from={'run': 'a/b', 'vocabulary': 'adapt'}", ["init_from={run:a/b,vocabulary:adapt}"]),
+        ("experiment=['a/x', \"a/y\"]", ["experiment=a/x+a/y"]),
         ("a='None'", ["a='None'"]),
         ("a={'b}", ["a={'b}"]),
     ],

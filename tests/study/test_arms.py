@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from etude.errors import UserError
+from etude.paths import find_file
 from etude.study.arms import combine, leave_one_out
 from etude.study.study import load_study
 from hydra_plugins.etude_studies import arm_config
@@ -83,6 +84,21 @@ def test_the_axes_of_a_shipped_study_have_the_parts_of_the_folder_where_the_user
     for folder, known in ((tmp_path / "here", True), (tmp_path, False)):
         monkeypatch.chdir(folder)
         assert ("norm-mine" in load_study("axes").arms) is known
+
+
+@pytest.mark.parametrize("name", ["an_experts", "my_experts"])
+def test_a_part_of_ones_own_changes_no_arm_that_there_was(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though both have parts of the same names, and whichever comes first in the alphabet."""
+    monkeypatch.chdir(tmp_path)
+    before = load_study("axes").arms
+    own = tmp_path / "conf" / "model" / "feedforward" / f"{name}.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_bytes(find_file("conf", "model/feedforward/experts.yaml").read_bytes())
+    after = load_study("axes").arms
+    assert {arm: after[arm] for arm in before} == before
+    assert f"model/feedforward={name}" in after[f"{name}-balance-jitter"]
 
 
 def test_one_axis_may_be_named(folder: Path) -> None:

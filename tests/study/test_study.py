@@ -140,6 +140,7 @@ def test_a_sweep_outside_the_folder_of_sweeps_is_told_as_a_report_takes_it(
             r"arms\.A1: seed cannot be set by an arm; leave seed=3 out",
         ),
         ("baseline: base\narms: {base: [], A1: [+study=x]}", r"arms\.A1: study cannot be set by an arm"),
+        ("baseline: base\narms: {base: [], A1: [debug=overfit]}", r"arms\.A1: debug cannot be set by an arm"),
         ("baseline: base\narms: {base: [], A1: [arm=x]}", r"arms\.A1: arm cannot be set by an arm"),
         ("baseline: base\narms: {base: , A1: []}", r"arms\.base must be a list of overrides"),
         ("baseline: base\narms: {base: [model.heads: 1]}", r"arms\.base: \{'model\.heads': 1\} is not an override"),

@@ -112,7 +112,10 @@ def _check_parts(node: Any, path: str, given: tuple[str, ...]) -> None:
     if "_target_" in node:
         raise UserError(f"{path} holds its parts by name: put _target_ and what follows it under {path}.NAME")
     for name in node:
-        check_part(_value(node, name, f"{path}.{name}"), f"{path}.{name}", given)
+        part = _value(node, name, f"{path}.{name}")
+        if part is None:
+            raise UserError(f"{path}.{name} must be a part, not None; to leave it out write ~{path}.{name}")
+        check_part(part, f"{path}.{name}", given)
 
 
 def _without_groups(node: Any, path: str) -> Any:

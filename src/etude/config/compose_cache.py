@@ -75,6 +75,7 @@ class ConfigCache:
         Raises:
             UserError: the config is not valid.
         """
+        overrides = make_readable(overrides)  # what a sampler has drawn is as it stands in the sweep file
         typed = plain_overrides(overrides)
         own, choices, words = (typed and self._set_values(overrides, typed)) or self._compose_alone(overrides)
         written: dict[str, Any] = OmegaConf.to_container(own)  # type: ignore[assignment]

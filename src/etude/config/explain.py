@@ -31,6 +31,7 @@ from etude.study.study import study_names
 from etude.yaml_file import not_yaml
 
 _LOCATING = re.compile(r"Error locating target '([^']+)'")
+_LEFT_OUT = re.compile("Hydra (launcher|sweeper) is not configured")
 _NO_PLUGIN = re.compile(r"(?:Unknown plugin class :|Invalid plugin) '([^']+)'")
 _READING = ("", "Error resolving interpolation ")
 _COMPLETION = "tab completion is there for bash, fish and zsh, as in etude -sc install=bash"
@@ -61,6 +62,8 @@ def explain(error: BaseException) -> UserError | None:
             return other_sweeper(str(cause.full_key)) or unknown_key(cause)
         if isinstance(cause, RuntimeError) and (match := _NO_PLUGIN.match(str(cause))):
             return no_plugin(match[1])
+        if isinstance(cause, RuntimeError) and (match := _LEFT_OUT.fullmatch(str(cause))):
+            return UserError(f"hydra.{match[1]} is null, and there is none: say hydra/{match[1]}=NAME, or leave it out")
         if isinstance(cause, UnicodeDecodeError) and (file := _not_text()):
             return UserError(f"{file} is not UTF-8 text: save it as UTF-8")
         if isinstance(cause, ValueError) and str(cause).startswith("Invalid defaults list"):

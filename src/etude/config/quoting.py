@@ -11,6 +11,7 @@ from etude.paths import folders_of
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
 _SEVERAL = re.compile(r"\[([^][]*)\]")
+_QUOTES = " '\""
 # Values that Hydra reads without quotes, and values that may be a list or already have quotes.
 _AS_TYPED = re.compile(r"[A-Za-z0-9_ /:+.$%*@?|-]*|.*[][{}()'\",\\=].*", re.DOTALL)
 
@@ -35,16 +36,24 @@ def _readable(override: str) -> Iterator[str]:
     elif (
         key == "experiment" and "[" in value and "(" not in value
     ):  # of several arms: one configuration with what all of them change
-        yield f"{key}={_SEVERAL.sub(lambda several: re.sub(r' *, *', '+', several[1].strip()), value)}"
+        yield f"{key}={_SEVERAL.sub(_join_arms, value)}"
     elif value == "None":
         yield f"{key}={quote_for(key, None)}"
     elif value.startswith("{'") and (nested := _read_dictionary(value)):
+        if key.lstrip("+") == "init_from":  # which is null by default, and has no keys then
+            yield f"{key}={{{','.join(f'{name}:{quote(one)}' for name, one in nested.items())}}}"
+            return
         for name, one in nested.items():
-            yield from _readable(f"{key}.{name}={one}")
+            is_several = isinstance(one, str) and re.search(r"[][{}()'\",\\=]", one)  # as it reads without its quotes
+            yield from _readable(f"{key}.{name}={quote_text(one) if is_several else one}")
     elif _AS_TYPED.fullmatch(value):
         yield override
     else:
         yield f"{key}={quote(value)}"
+
+
+def _join_arms(several: re.Match[str]) -> str:
+    return "+".join(arm.strip(_QUOTES) for arm in several[1].split(","))
 
 
 def _read_dictionary(text: str) -> dict[str, Any]:

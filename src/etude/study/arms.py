@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
-from etude.study.axes import SAME_FUNCTION, axes
+from etude.study.axes import SAME_FUNCTION, axes, is_shipped
 
 Arms = dict[str, list[str]]  # name -> overrides
 
-_RESERVED = ("study", "arm", "seed")  # keys that identify a run, which an arm must not set
+_RESERVED = ("study", "arm", "seed", "debug")  # keys that file a run, which an arm must not set
 _ARM = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _SOURCES = 26  # the longest words from which generators are chosen: all of them up to five basic factors
 _KEY = re.compile(r"[\w@./-]+")
@@ -76,6 +76,7 @@ def one_for_each(file: Path, groups: Any, written: Arms, base: Sequence[str] = (
     for group in groups:
         among = [axis for axis in axes() if axis.group != "model"]  # whose values are whole models
         under = [axis for axis in among if f"{axis.group}/".startswith(f"{group}/")]
+        under.sort(key=lambda axis: not is_shipped(axis))  # whose arms keep their names whatever else there is
         if not under:
             raise UserError(f"{file}: each: there are no axes under {group!r}; model has some")
         for axis in under:
@@ -84,7 +85,12 @@ def one_for_each(file: Path, groups: Any, written: Arms, base: Sequence[str] = (
             kept = [override for override in base if override_key(override) not in replaced]
             default = dict(map(split_override, base)).get(axis.group, axis.default)
             others = (value for value in axis.values if value != default and axis.group not in SAME_FUNCTION)
-            made = {f"{name}-{value}": [*kept, *brought, f"{axis.group}={value}"] for value in others}
+            made: Arms = {}
+            for value in others:
+                arm = f"{name}-{value}"
+                if arm in arms:  # of another choice that has such a part, too
+                    arm = f"{axis.needs.rpartition('=')[2]}-{arm}"
+                made[arm] = [*kept, *brought, f"{axis.group}={value}"]
             arms |= made
             if axis.needs:
                 against |= dict.fromkeys(made, axis.needs.rpartition("/")[2].replace("=", "-"))

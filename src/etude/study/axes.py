@@ -33,6 +33,12 @@ def axes() -> list[Axis]:
     return [axis for axis in found if len(axis.values) > 1]
 
 
+def is_shipped(axis: Axis) -> bool:
+    """Return whether étude itself has the choice that an axis needs."""
+    group, _, value = axis.needs.partition("=")
+    return not axis.needs or (folders_of("conf")[-1] / group / f"{value}.yaml").is_file()
+
+
 def gloss(group: str, value: str, folders: Iterable[Traversable] = ()) -> str:
     """Return the description of a group's value: the first comment line of its YAML file, or "".
 
