@@ -87,6 +87,9 @@ def test_weights_with_which_a_run_is_to_begin_stay_until_it_has_its_own(make_run
         file.unlink()
     found = [*find_removable(Path("runs"))]
     assert not any(one.kind is Kind.CHECKPOINTS for one in found)
+    child.stop_file.write_text('{"step": 3, "state": "pruned"}')
+    assert any(one.kind is Kind.CHECKPOINTS for one in find_removable(Path("runs"))), "a search has given it up"
+    child.stop_file.unlink()
     child.checkpoint.write_bytes(b"begun")
     clean(["--yes"])
     assert not parent.checkpoint.exists()

@@ -117,7 +117,9 @@ def test_files_that_are_held_out_are_not_trained_on_where_they_lie_in_the_same_f
         (tmp_path / f"{name}.txt").write_text(f"the text of {name}")
     text = files(str(tmp_path), valid=str(tmp_path / "valid.txt"), test=[f"{tmp_path}/deep/../test.txt"])
     assert {split: documents(text, split) for split in SPLITS} == {split: [f"the text of {split}"] for split in SPLITS}
-    with pytest.raises(UserError, match=r"data\.valid and data\.test hold all of it out: nothing is left to train on"):
+    with pytest.raises(
+        UserError, match=r"data\.valid and data\.test hold all of it out: name further files to train on"
+    ):
         documents(files(str(tmp_path / "test.txt"), valid=str(tmp_path), test=[0.5, 1]), "train")
 
 

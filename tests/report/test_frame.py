@@ -281,10 +281,12 @@ def test_several_metrics_of_a_csv_are_compared_and_a_missing_one_is_said_to_be(f
 
 @pytest.mark.parametrize("diverged", ["", "NA", "nan", "None", "0.0", "False"])
 def test_what_a_table_says_of_numbers_that_were_not_measured_excludes_no_run(diverged: str, foreign: Path) -> None:
-    foreign.write_text(f"arm,seed,loss,acc,diverged\na,1,2.0,NaN,{diverged}\na,2,2.2,90,{diverged}\n")
+    foreign.write_text(
+        f"arm,seed,loss,acc,diverged\na,1,2.0,NaN,{diverged}\na,2,2.2,90,{diverged}\na,3,2.4,NA,{diverged}\n"
+    )
     metrics = [Metric("loss", "loss", "loss", better="lower"), Metric("acc", "acc", "acc")]
     [arm] = results_of_csv(foreign, metrics=metrics).compare().arms
-    assert (arm.means["loss"].value, arm.seeds) == (pytest.approx(2.1), [1, 2])
+    assert (arm.means["loss"].value, arm.seeds) == (pytest.approx(2.2), [1, 2, 3])
 
 
 def test_a_file_that_is_called_as_a_study_is_is_not_of_that_study(foreign: Path) -> None:

@@ -101,10 +101,10 @@ def test_a_part_of_ones_own_changes_no_arm_that_there_was(
     assert f"model/feedforward={name}" in after[f"{name}-balance-jitter"]
 
 
-def test_one_axis_may_be_named(folder: Path) -> None:
-    (folder / "study.yaml").write_text(
-        yaml.safe_dump({"baseline": "base", "arms": {"base": []}, "each": ["model/norm", "model/init"]})
-    )
+@pytest.mark.parametrize("twice", [[], ["model/norm"]])
+def test_one_axis_may_be_named(twice: list[str], folder: Path) -> None:
+    each = ["model/norm", "model/init", *twice]
+    (folder / "study.yaml").write_text(yaml.safe_dump({"baseline": "base", "arms": {"base": []}, "each": each}))
     assert {arm.partition("-")[0] for arm in load_study("mine").arms} == {"base", "norm", "init"}
 
 

@@ -80,8 +80,9 @@ def test_a_ladder_that_is_none_is_answered_with_file_and_key(ladder: str, told: 
 
 def test_a_rung_that_would_undo_what_an_arm_tests_is_refused(folder: Path) -> None:
     write(folder, f"{{rungs: {RUNGS}, seeds: [2, 1, 1, 1]}}".replace("scale.width=0.0625", "model.heads=2"))
-    with pytest.raises(UserError, match=r"study.yaml: ladder.rungs.l: the arm A1 sets model.heads itself"):
-        load_study("mine")
+    with pytest.raises(UserError, match=r"of mine set model.heads, and so does mine/A1, which they would undo"):
+        planned_runs("mine", ["ladder=true"])
+    assert len(planned_runs("mine", ["ladder=true", "experiment=mine/base"])) == 5
 
 
 @pytest.mark.parametrize("rate", ["schedule.peak=0.01", "budget.lr_factor=0.5"])

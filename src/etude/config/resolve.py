@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf, open_dict
@@ -12,6 +12,7 @@ from etude.config.check import OF_HYDRA, check
 from etude.config.precision import choose_precision
 from etude.config.rules import check_choices, check_rules
 from etude.errors import UserError, chain
+from etude.files import typed_path
 from etude.store.own_parts import hash_content
 from etude.store.parent import find_parent
 
@@ -99,6 +100,6 @@ def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]
         and tokenizer.get("_target_") == _EXISTING
         and isinstance(tokenizer.get("file"), str)
     ):
-        file = Path(tokenizer["file"]).expanduser()
-        plain["tokenizer"] = tokenizer | ({"sum": hash_content(file)} if file.is_file() else {})
+        with suppress(OSError):  # what cannot be read is told by the tokenizer
+            plain["tokenizer"] = tokenizer | {"sum": hash_content(typed_path(tokenizer["file"]))}
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}

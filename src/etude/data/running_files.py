@@ -107,7 +107,9 @@ class TextFiles(RunningText):
         held_out = {file.resolve() for one in own for file in self._paths(one)}  # such as valid.txt in the same folder
         kept = [file for file in found if file.resolve() not in held_out]
         if not kept:
-            raise UserError(f"{key}={given}: data.valid and data.test hold all of it out: nothing is left to train on")
+            raise UserError(
+                f"{key}={given}: data.valid and data.test hold all of it out: name further files to train on"
+            )
         return kept
 
     def _spans(self, split: str) -> Iterator[tuple[Path, int, int]]:

@@ -89,8 +89,8 @@ class Existing(Vocabulary):
             raise UserError(f"tokenizer.file: cannot read {self.file}: {error.strerror}") from error
         if self.sum not in (None, hashlib.sha256(content).hexdigest()):
             raise UserError(
-                f"tokenizer.file={self.file} is another vocabulary than this run has: restore the file, of which a run "
-                "that has begun keeps a copy, tokenizer.model, or train again, which makes another run"
+                f"tokenizer.file={self.file} is another vocabulary than this run has: restore the file, or give the "
+                "command of the run again, which makes another one"
             )
         return content
 

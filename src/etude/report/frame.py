@@ -301,13 +301,14 @@ def _result(
 ) -> dict[str, Any]:
     """Make what `result.json` would hold of the numbers and words of a row."""
     found: dict[str, Any] = {}
+    row = {name: "" if name in numbers and text.lower() in _MISSING[:3] else text for name, text in row.items()}
     for column, key in (numbers | texts).items():
         if (text := row.get(column)) and not (key == "diverged" and text.lower() in _NOT_SO):
             _put(found, key, _number(place, column, text) if column in numbers else text)
     if not any(row.get(column) for column in metrics) and "diverged" not in found:
         raise UserError(f"{place}: no number of {', '.join(metrics)}: give one, or leave the line out")
-    for n, column in enumerate(one for one in metrics if row.get(one)):
-        value = value_at(found, numbers[column])
+    for n, column in enumerate(metrics):
+        value = value_at(found, numbers[column]) if row.get(column) else 0.0
         if math.isnan(value) and n:  # as pandas writes what was not measured; the first metric decides
             _put(found, numbers[column], None)
         elif not math.isfinite(value):

@@ -64,27 +64,24 @@ def study_page(name: str, runs_dir: Path, where: Mapping[str, str] | None = None
     """
     known = load_if_known(name)
     runs, _ = read_rows(runs_dir / name, known.arms if known else None)
+    is_finished = any(run.finished for run in runs)
     runs = _choose(with_settings(known, runs) if known else runs, where or {})
+    if where and not runs and not is_finished:
+        raise UserError(f"no run has {' and '.join(f'{key}={value}' for key, value in where.items())}")
     begun, command = under_way(runs), f"etude report {name} --serve"
-    if begun is None or any(run.finished for run in runs):
+    if begun is None or is_finished:
         compared = results(name, runs_dir, where).compare(baseline)
         return document(compared, INTERVAL, command, [begun] if begun else [])
     return _begun_page(name, known.title if known else name, runs, begun, command)
 
 
 def _choose(runs: Sequence[Run], where: Mapping[str, str]) -> list[Run]:
-    """Return each run that is of the setting that is asked for once, finished or not.
-
-    Raises:
-        UserError: there is none.
-    """
+    """Return each run that is of the setting that is asked for once, finished or not."""
     of = {key: value.split(",") if key == "seed" else [value] for key, value in where.items()}
     text = where.get("text", "")
     asked = {key: values for key, values in of.items() if key != "text"}
     fitting = [run for run in runs if all(run.chosen(key) in values for key, values in asked.items())]
     found = {run.run_dir.path: run for run in fitting if run.text.startswith(text)}
-    if where and not found:
-        raise UserError(f"no run has {' and '.join(f'{key}={value}' for key, value in where.items())}")
     return [*found.values()]
 
 

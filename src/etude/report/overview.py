@@ -120,7 +120,7 @@ def under_way(runs: Sequence[Run]) -> Rows | None:
             (format_duration(now.seconds_left), now.seconds_left),
         ]
         cells = [Cell(f"{run.arm}, seed {run.seed}{typed}"), Cell(str(now.doing or run.state))]
-        cells += [Cell(text or None, order=number) for text, number in numbers]
+        cells += [Cell(text or None, order=None if number != number else number) for text, number in numbers]
         rows.append(Row(run.arm, [*cells, Cell(run.error or _WHY.get(run.state))], True))
     columns = [Column(header, words=is_words) for header, is_words in words.items()]
     return Rows("runs", "Runs under way, and those that ended early", columns, rows) if rows else None

@@ -222,13 +222,12 @@ def _read_confirmation(recorded: RecordedSearch, runs_dir: Path, left_out: list[
         for run in (RunDir(runs_dir / path) for path in paths):
             with leaving_out(run.path, left_out):
                 result = run.result() if run.finished else {}
-                value = read_value(run, result, name)[0] if result else None
-                if value is not None and divergence(result):
+                if divergence(result):
                     left_out.append(f"Left out: {run.path}, which diverged, of what confirms.")
-                elif value is not None and recorded.best_of_curve:
-                    scores.append(best_of_curve(run, name, value, maximize=recorded.maximize[0]))
-                elif value is not None:
-                    scores.append(value)
+                elif (value := read_value(run, result, name)[0] if result else None) is not None:
+                    of_curve = recorded.best_of_curve
+                    best = best_of_curve(run, name, value, maximize=recorded.maximize[0]) if of_curve else value
+                    scores.append(best)
     return found
 
 

@@ -126,7 +126,7 @@ def write_again(make: Callable[[], str], file: Path) -> str:
 
 
 def changes(study_runs: Path) -> Iterator[None]:
-    """Yield at once, and whenever a curve, the progress, a result, an analysis or a search below it has changed."""
+    """Yield at once, and whenever a curve, the progress, a result, an analysis, a search or a state has changed."""
     seen: object = None
     while True:
         started = time.monotonic()

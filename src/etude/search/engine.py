@@ -59,7 +59,7 @@ class Engine:
         self.search, self.runs_dir, self.freeze = search, runs_dir.absolute(), freeze
         maximize = [one.maximize for one in search.objectives]
         self.journal = Journal(runs_dir / study / f"{search.name}.journal", search.name, maximize, _recipe(search))
-        if search.best_of_curve:
+        if search.best_of_curve and "best_of_curve" not in self.journal.study.user_attrs:
             self.journal.study.set_user_attr("best_of_curve", value=True)
         held = len(self.journal.trials()) if search.further else 0
         self.n_trials = search.n_trials + held
@@ -327,8 +327,14 @@ class Engine:
             values = [self._value(run, result, one) for one in self.search.objectives]
             values = [sign * inf if isnan(value) else value for sign, value in zip(signs, values, strict=True)]
         for key, most in self.search.constraints.items():
-            number = self._read(run, result, key) if not divergence(result) else number_at(result, key)
+            number, known = _read(run, result, key)
+            if number is None and not divergence(result) and not self._has_constraint(key):
+                raise UserError(
+                    f"{self.search.source}: no run has the number {key}, which constraints bound; "
+                    f"{did_you_mean(key, known)}: with that, the same command goes on"
+                )
             excess = inf if number is None or isnan(number) else number - most
+            excess = max(excess, trial.system_attrs.get(f"{_CONSTRAINT}{key}", -inf))  # of all its seeds
             optuna.Trial(self.journal.study, trial._trial_id).set_constraint(key, excess)
         if self.search.seeds:
             place = trial.user_attrs["runs"].index(str(run.path.relative_to(self.runs_dir)))
@@ -346,20 +352,19 @@ class Engine:
         self._tell_the_same(self._trial(trial.number))
 
     def _value(self, run: RunDir, result: Mapping[str, Any], objective: Objective) -> float:
-        value = self._read(run, result, objective.name)
+        value, known = _read(run, result, objective.name)
+        if value is None:
+            raise UserError(
+                f"{self.search.source}: no run has the number {objective.name}, which the search looks for; "
+                f"{did_you_mean(objective.name, known)}"
+            )
         if not self.search.best_of_curve:
             return value
         return best_of_curve(run, objective.name, value, maximize=objective.maximize)
 
-    def _read(self, run: RunDir, result: Mapping[str, Any], name: str) -> float:
-        value, known = read_value(run, result, name)
-        value = number_at(result, name) if value is None else value  # which may be a quotient of two
-        if value is None:
-            raise UserError(
-                f"{self.search.source}: no run has the number {name}, which the search looks at; "
-                f"{did_you_mean(name, known)}: with that, the same command goes on"
-            )
-        return value
+    def _has_constraint(self, key: str) -> bool:
+        """Return whether some trial has a number that a constraint bounds, so that it is no misspelt one."""
+        return any(trial.system_attrs.get(f"{_CONSTRAINT}{key}", inf) < inf for trial in self.journal.trials())
 
     def _tell_the_same(self, trial: FrozenTrial) -> None:
         """Tell of the trials that are the same run as a finished one what is known of that."""
@@ -417,6 +422,12 @@ class Engine:
             to,
             ended=trial.state.is_finished() or trial.number in self._failed,
         )
+
+
+def _read(run: RunDir, result: Mapping[str, Any], name: str) -> tuple[float | None, list[str]]:
+    """Read a number of a finished run, or a quotient of two; also return the names that there are."""
+    value, known = read_value(run, result, name)
+    return number_at(result, name) if value is None else value, known
 
 
 def _recipe(search: Search) -> dict[str, Any]:

@@ -44,8 +44,8 @@ def read_value(run: RunDir, result: Mapping[str, Any], name: str) -> tuple[float
 
 def best_of_curve(run: RunDir, name: str, end: float, *, maximize: bool) -> float:
     """Return the best of a metric's validations and of its value at the end."""
-    curve = filter(isfinite, read_curve(run, name).values())
-    return max(end, *curve, end) if maximize else min(end, *curve, end)
+    curve = [end, *filter(isfinite, read_curve(run, name).values())]
+    return max(curve) if maximize else min(curve)
 
 
 def read_seconds(run: RunDir) -> float:

@@ -21,7 +21,7 @@ from etude.search.search import Objective
 from etude.search.tuning import options_of, trials, tuned_study, values_to_try
 from etude.search.wandb_sweep import WandbSweep, read_sweep
 from etude.store.run_dir import RunDir
-from etude.study.arm_names import is_arm
+from etude.study.arm_names import find_arm, is_arm
 from etude.study.arms import override_key, split_override
 from etude.study.study import Study, find_study, load_study, study_names
 
@@ -119,6 +119,14 @@ def on_rungs(runs: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:
     set_there = {"seed", *(override_key(word) for words in study.ladder.rungs.values() for word in words)}
     if typed := set_there & {override_key(word) for run in runs for word in run}:
         raise UserError(f"ladder=true: the rungs of {study.name} set {', '.join(sorted(typed))}: leave it out here")
+    base = study.arms[study.baseline]
+    for run in runs:
+        arm = dict(map(split_override, run))["experiment"]
+        if own := [key for word in find_arm(arm)[2] if word not in base and (key := override_key(word)) in set_there]:
+            raise UserError(
+                f"ladder=true: the rungs of {study.name} set {own[0]}, and so does {arm}, which they would undo: say "
+                f"their sizes by other keys, or sweep the other arms: experiment={study.name}/A,{study.name}/B"
+            )
     return {
         rung: [[*run, *words, f"seed={seed}"] for run in runs for seed in study.judged_seeds(seeds)]
         for (rung, words), seeds in zip(study.ladder.rungs.items(), study.ladder.seeds, strict=True)

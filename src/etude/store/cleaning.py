@@ -78,10 +78,9 @@ def find_removable(runs_dir: Path) -> Iterator[Removable]:
             yield _removable(training, Kind.UNNAMED, [path], runs)
         elif all(map(_has_result, runs)):
             checkpoints = training.checkpoint.parent
+            kept = checkpoints.is_symlink() or path.name in awaited
             kinds = {
-                Kind.CHECKPOINTS: []
-                if checkpoints.is_symlink() or path.name in awaited
-                else sorted(checkpoints.glob("*")),
+                Kind.CHECKPOINTS: [] if kept else sorted(checkpoints.glob("*")),
                 Kind.HALF_WRITTEN: [file for file in path.rglob(".*.part") if file.parent != checkpoints],
             }
             yield from (_removable(training, kind, paths, runs) for kind, paths in kinds.items() if paths)
@@ -133,8 +132,8 @@ def _awaited(runs_dir: Path) -> set[str]:
     found = set()
     for file in runs_dir.glob("*/*/seed*/config.yaml"):
         run = RunDir(file.parent)
-        if not run.finished and b"\ninit_from:" in file.read_bytes() and not run.checkpoint.is_file():
-            with suppress(UserError, OSError):
+        with suppress(UserError, OSError, KeyError, TypeError):
+            if not _has_result(run) and b"\ninit_from:" in file.read_bytes() and not run.checkpoint.is_file():
                 found.add(str(run.config()["init_from"]["parent"].get("training")))
     return found
 

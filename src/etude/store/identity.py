@@ -62,7 +62,7 @@ def run_identity(config: Mapping[str, Any]) -> dict[str, Any]:
     if "tokenizer" in config:
         own = not str(config["tokenizer"].get("_target_")).startswith("etude.")  # for which null may be no default
         found["tokenizer"] = {key: value for key, value in config["tokenizer"].items() if value is not None or own}
-        if "sum" in found["tokenizer"]:  # of the content of a file, wherever that lies
+        if "sum" in found["tokenizer"] and not own:  # of the content of a file, wherever that lies
             found["tokenizer"].pop("file", None)
     found["optimizer"] = {k: v for k, v in (config.get("optimizer") or {}).items() if k != "groups" or v}
     if found.get("task") == TRANSLATION:

@@ -9,7 +9,7 @@ from etude.study.arms import override_key, split_override
 
 # Keys that name the run or cannot change its result are no setting. The keys in ACTING are immaterial in a resolved
 # config, which holds the numbers derived from them, but as an override they do change the result.
-ACTING = {"data", "scale", *(key for key in IMMATERIAL if key.startswith("budget."))}
+ACTING = {"data", "scale", "tokenizer.file", *(key for key in IMMATERIAL if key.startswith("budget."))}
 NOT_A_SETTING = (IMMATERIAL - ACTING) | {"experiment", "seed", "hydra", "trainer"}
 
 

@@ -87,10 +87,10 @@ def one_for_each(file: Path, groups: Any, written: Arms, base: Sequence[str] = (
             others = (value for value in axis.values if value != default and axis.group not in SAME_FUNCTION)
             made: Arms = {}
             for value in others:
-                arm = f"{name}-{value}"
-                if arm in arms:  # of another choice that has such a part, too
+                arm, words = f"{name}-{value}", [*kept, *brought, f"{axis.group}={value}"]
+                if arms.get(arm, words) != words:  # of another choice that has such a part, too
                     arm = f"{axis.needs.rpartition('=')[2]}-{arm}"
-                made[arm] = [*kept, *brought, f"{axis.group}={value}"]
+                made[arm] = words
             arms |= made
             if axis.needs:
                 against |= dict.fromkeys(made, axis.needs.rpartition("/")[2].replace("=", "-"))

@@ -213,15 +213,6 @@ def _read(folder: Path, changed: tuple[int, ...], _parts: tuple[Path, ...]) -> S
                 f"{file}: tune: the arm {its} sets {key} itself, so that trying values would undo what it tests: take "
                 "the key out of tune, or out of the arm"
             )
-    ladder = read_ladder(file, content.get("ladder"))
-    sizes = {key: rung for rung, words in (ladder.rungs if ladder else {}).items() for key in map(override_key, words)}
-    for arm, words in arms.items():
-        own = [key for word in words if word not in arms[baseline] and (key := override_key(word)) in sizes]
-        if own:
-            raise UserError(
-                f"{file}: ladder.rungs.{sizes[own[0]]}: the arm {arm} sets {own[0]} itself, which the rung would undo: "
-                "let rungs say their size by another key, such as scale.width, or leave the arm out"
-            )
     against = {arm: other for arm, other in full.items() if other != baseline}
     numbers = {*metrics, *default_metrics(None)}
     study = Study(
@@ -244,7 +235,7 @@ def _read(folder: Path, changed: tuple[int, ...], _parts: tuple[Path, ...]) -> S
         pilots=pilots,
         metrics=metrics,
         grid={arm: dict(map(split_override, words)) for arm, words in read_grid(file, content).items()},
-        ladder=ladder,
+        ladder=read_ladder(file, content.get("ladder")),
     )
     _check_deviations(file, study)
     return study

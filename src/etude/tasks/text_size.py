@@ -26,7 +26,7 @@ class TextSize:
         target: mean columns of a target, likewise.
         sentences: number of sentences to translate after training; None if not known.
         vocabulary: V, the number of subwords; None if they have not been learned.
-        tokens: target tokens of the training text, end tokens counted; None if not known.
+        tokens: target tokens of the training text that count in the loss, end tokens too; None if not known.
         batches: training batches per epoch; None if they have not been counted.
         prepared: whether the figures were counted in prepared text; else they are assumed.
         missing: why the text is not there; empty if it is.

@@ -63,7 +63,7 @@ def score_averages(subject: Subject, text: Text, own: Sums, *, seed: int) -> Ite
         UserError: a checkpoint is damaged.
     """
     kept = averaged_checkpoints(subject.run, subject.config)  # a shorter training may have left others there
-    files = [file for _, file in sorted(kept.items()) if file.is_file()]
+    files = [file for file in kept.values() if file.is_file()]
     mean = replace(subject, model=deepcopy(subject.model))
     for count in range(1, len(files) + 1):
         mean.model.load_state_dict(mean_weights(files[-count:]))

@@ -68,16 +68,16 @@ def _keep(file: Path, report: "WandbReport") -> None:
 
 def _find_earlier_report(folder: Path, report: "WandbReport") -> tuple[Path, str]:
     """Return the file of the report with the same project and setting, and its id; of a first one a new file and ""."""
-    n = 0
+    n = 1
     while True:
-        n += 1
-        file = folder / (f"wandb-report-{n}.json" if n > 1 else "wandb-report.json")
+        file = folder / f"wandb-report{f'-{n}' * (n > 1)}.json"
         try:
             kept = json.loads(file.read_text(encoding="utf-8"))
             entity, project = kept["project"]["entityName"], kept["project"]["name"]
             same = (project, kept["description"]) == (report.project, report.description)
             if same and (not entity or not report.entity or entity == report.entity):
                 return file, str(kept["id"])
+            n += 1
         except (OSError, ValueError, KeyError, TypeError):
             return file, ""
 
