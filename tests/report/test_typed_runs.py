@@ -51,6 +51,15 @@ def test_what_was_typed_makes_the_rows_and_seeds_are_averaged(typed: Callable[..
     assert "schedule=wsd" in " ".join(table.rows.sentences)
 
 
+def test_runs_of_two_vocabularies_are_two_arms_though_only_their_content_counts(
+    typed: Callable[..., RunDir], runs_dir: Path
+) -> None:
+    for name in ("a", "b"):
+        of = {"_target_": "etude.data.vocabularies.Existing", "file": f"{name}.model", "sum": f"sum of {name}"}
+        typed(8, f"tokenizer.file={name}.model", changed={"tokenizer": of})
+    assert arms(runs_dir) == {"tokenizer.file=a.model": [1], "tokenizer.file=b.model": [1]}
+
+
 def test_one_config_is_one_row_however_it_was_typed(typed: Callable[..., RunDir], runs_dir: Path) -> None:
     typed(8, seed=1)
     typed(8, "model.heads=8", seed=2)
