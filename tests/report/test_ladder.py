@@ -4,6 +4,7 @@ import csv
 import math
 import re
 import runpy
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -157,6 +158,13 @@ def test_a_column_names_rungs_that_tokens_do_not_tell_apart(tmp_path: Path) -> N
     assert named.differences == plain.differences
 
 
+def test_columns_of_sizes_may_differ_from_rung_to_rung(tmp_path: Path) -> None:
+    rows = named(rows_of())
+    sized = [row | {"model.d_model": 8 * int(str(row["rung"])), "model.attention.d_k": row["rung"]} for row in rows]
+    with_sizes = ladder_of_csv(write(sized, tmp_path / "sized.csv"), "base", [LOSS])
+    assert with_sizes.differences == ladder_of_csv(write(rows, tmp_path / "mine.csv"), "base", [LOSS]).differences
+
+
 def test_of_a_score_that_is_better_the_higher_the_sign_is_the_scores_own(tmp_path: Path) -> None:
     rows = [row | {"loss": -float(str(row["loss"]))} for row in rows_of()]
     higher = ladder_of_csv(write(rows, tmp_path / "mine.csv"), "base", [Metric("loss", "loss", "loss", digits=3)])
@@ -288,11 +296,14 @@ def test_a_study_whose_sweep_file_names_a_seed_is_read_on_its_rungs_and_written_
             1.7 + 1.8 * (1.05 if "experiment=own/b" in words else 1) * steps**-0.15 + random.normal(0, 0.003)
         )
         scores = {"valid": {}, "test": {"perplexity": ppl}}
-        run.write_result(scores | {"parameters": 10_000 * steps, "tokens": 1000.0 * steps, "finished": True})
+        tokens = 1000.0 * steps * (2 if "experiment=own/b" in words else 1)  # as many as the baseline's of another rung
+        run.write_result(scores | {"parameters": 10_000 * steps, "tokens": tokens, "finished": True})
     report(["own", "--ladder", "--markdown", "-"])
     told = capsys.readouterr().out
     assert re.search(r"\| b +\|", told)
     results(["own", "ladder=true", "--csv", "own.csv"])
+    rows = csv.DictReader(Path("own.csv").read_text().splitlines())
+    assert Counter(row["rung"] for row in rows) == {"w0": 4, "w1": 2, "w2": 2, "w3": 2}
     report(
         ["--from", "own.csv", "--baseline", "a", "--metric", "test_perplexity:lower:log", "--ladder", "--markdown", "-"]
     )

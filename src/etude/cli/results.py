@@ -24,7 +24,7 @@ HELP = """usage: etude results STUDY|SWEEP.yaml [key=value ...] [--csv FILE]
 One row per finished run, for notebooks and other tools: what the run is, its
 test set, its scores and its cost. It selects runs as `etude report` does; what
 is left out is printed to stderr. STUDY may be single: runs typed one by one;
-STUDY ladder=true is the runs on all rungs of its ladder.
+STUDY ladder=true is the runs on all rungs of its ladder, with a column rung.
 Of a search (its file or its journal): one row per trial, with its state, the
 step that it came to, and its scores there and at the end.
 
@@ -51,6 +51,10 @@ def main(words: Sequence[str]) -> None:
     else:
         found = _find(args, is_sweep)
         rows, notes = found.frame(), _notes_on_missing(found)
+        if not is_sweep and "--from" not in args.options and "ladder" in args.where:
+            rungs, places = sweep_file.ladder_runs_of(args.study, [w for w in sweep_words(args) if w != "ladder=true"])
+            of = dict(zip((place.path for place in places), rungs, strict=True))
+            rows.insert(1, "rung", [of[run.run_dir.path] for run in found.runs])  # which tokens alone do not tell
     files = {option: file for option, file in args.options.items() if option in ("--csv", "--json", "--parquet")}
     for option, file in (files or {"--csv": "-"}).items():
         if option == "--parquet":

@@ -10,7 +10,16 @@ from etude.study.arms import override_key, read_overrides
 FEWEST = 4
 """Rungs of a ladder: two are held out, and two make a line."""
 
-SIZES = ("scale", "budget", "schedule.peak", "model.d_", "model.n_layers", "model.heads", "model.kv_heads")
+SIZES = (
+    "scale",
+    "budget",
+    "schedule.peak",
+    "model.d_",
+    "model.attention.d_",
+    "model.n_layers",
+    "model.heads",
+    "model.kv_heads",
+)
 """How the keys begin that say of what size a model is, and how long and at which rate it is trained."""
 
 
