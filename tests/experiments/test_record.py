@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from etude.report import frame, results_of_csv
+from etude.report import frame, ladder_table, results_of_csv
 from etude.report.comparison import Compared, Difference
+from etude.report.ladder import ladder_of_csv
 from etude.store.results_version import RESULTS_VERSION
 from etude.study.study import load_study
 
@@ -60,7 +61,8 @@ def _claims() -> Iterator[Claim]:
             yield Claim(file, *command.groups(), below=text[command.end() :])
 
 
-CLAIMS = [*_claims()]
+CLAIMS = [claim for claim in _claims() if claim.where != "--ladder"]
+LADDERS = [claim for claim in _claims() if claim.where == "--ladder"]
 
 
 def test_there_is_a_table_of_every_record_but_that_of_a_single_arm() -> None:
@@ -92,6 +94,27 @@ def test_a_table_of_a_document_is_that_of_its_record(claim: Claim) -> None:
             if metric.is_log and f"Δ {metric.compared_label}" in row:
                 told = _told(arm.against.differences[metric.name]) if arm.against else ""
                 assert row[f"Δ {metric.compared_label}"] == told
+
+
+@pytest.mark.parametrize("claim", LADDERS, ids=lambda claim: claim.record)
+def test_the_table_of_a_ladder_is_that_of_its_record(claim: Claim) -> None:
+    """What came at each rung, what was predicted of those that were held out, and what missed."""
+    study = load_study(claim.study)
+    ladder = ladder_of_csv(REPOSITORY / claim.record, study.baseline, [study.lead])
+    lines = [_cells(line) for line in claim.below.splitlines() if line.startswith("| ") or line.startswith("| :")]
+    table = lines[: 2 + len(ladder.arms)]
+    rungs = len(ladder.rungs) + len(ladder.judged)
+    assert table[2:] == [
+        [text.replace("−", "-") for text in row.texts[: 1 + rungs]] for row in ladder_table.table(ladder).rows
+    ]
+    told = " ".join(claim.below.split("|")[0].split())
+    decided = [one.decisions for one in ladder.judged]
+    assert " and ".join(f"{one.clear_right} of {one.clear}" for one in decided) in told
+    assert (
+        f"{' and '.join(f'{100 * one.right / one.pairs:.0f}' for one in decided)} % came in the predicted order" in told
+    )
+    covered = [len(one.covered) for one in ladder.judged]
+    assert f"{covered[0]} of the 19 differences at width 80 and {covered[1]} at width 96 lie within" in told
 
 
 def _told(found: Difference) -> str:

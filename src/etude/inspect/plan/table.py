@@ -189,7 +189,8 @@ def as_json(
 
 
 def _run(plan: RunPlan, difference: dict[str, Any], printed: float | None) -> dict[str, Any]:
-    figures = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name not in ("config", "text")}
+    names = [field.name for field in fields(plan) if field.name not in ("config", "text", "training", "training_hours")]
+    figures = {name: getattr(plan, name) for name in names}
     return {
         **{key: plan.config[key] for key in ("study", "arm", "seed")},
         "differs": difference,
