@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.control import assume
+from tests.pieces import sentence_piece
 
 from etude.data.running_text import cut
 from etude.data.tokenizer import UNK, SentencePiece, Tokenizer, Vocabulary
@@ -22,9 +23,7 @@ TEXT = "  a bad  face.\n\n\tdeaf bees,\nfed a cab äaä.\n" * 20
 LINES = [line for line in TEXT.split("\n") if line]
 running = st.text(ALPHABET, max_size=60)
 
-BPE = SentencePiece(
-    model_type="bpe", vocab_size=40, hard_vocab_limit=False, character_coverage=1.0, normalization="identity"
-)
+BPE = sentence_piece(40, hard_vocab_limit=False)
 LEARNED: dict[str, Vocabulary] = {
     "byte": Bytes(vocab_size=260),
     "bpe": BPE,
@@ -146,7 +145,8 @@ def test_a_file_that_was_replaced_under_a_run_is_refused(tmp_path: Path) -> None
 
 
 def test_an_existing_tokenizer_needs_its_file_and_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for file, told in ((None, "tokenizer.file must name"), (str(tmp_path / "no"), "cannot read .*no: No such file")):
+    nowhere = (None, "tokenizer.file must name"), (str(tmp_path / "no"), "cannot read .*no: No such file")
+    for file, told in (*nowhere, ("~nobody12/x", "cannot read ~nobody12/x")):
         with pytest.raises(UserError, match=told):
             Existing(file=file, pattern=None, vocab_size=9).train([])
     for package, content in (("tokenizers", json.dumps({})), ("tiktoken", "YQ== 0")):

@@ -50,3 +50,11 @@ def test_without_a_baseline_nothing_is_compared_and_what_is_not_run_yet_says_so(
     rows = table("Confirmation", CHOSEN, [*BEST, Confirmed("trial 5", [], 2)])
     assert [column.header for column in rows.columns] == ["", "loss", "expected", "loss", "seeds"]
     assert [cell.text for cell in rows.rows[2].cells] == ["trial 5", "3.0300", "–", "not run", "0"]
+
+
+def test_seeds_that_diverged_are_counted_and_the_others_do_not_stand_for_them() -> None:
+    some, none = Confirmed("trial 7", [3.04, 3.05], 0, diverged=1), Confirmed("trial 2", [], 1, diverged=3)
+    rows = table("Confirmation", CHOSEN, [some, none], BASE).rows
+    assert [row.cells[3].text for row in rows] == [rows[0].cells[3].text, "diverged", rows[2].cells[3].text]
+    assert [row.cells[5].text for row in rows] == ["2 of 3", "0 of 3", "3"]
+    assert (rows[0].cells[4].value, rows[0].cells[4].half) == (pytest.approx(3.045 - 3.13), None)

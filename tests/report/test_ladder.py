@@ -304,6 +304,8 @@ def test_a_study_whose_sweep_file_names_a_seed_is_read_on_its_rungs_and_written_
     results(["own", "ladder=true", "--csv", "own.csv"])
     rows = csv.DictReader(Path("own.csv").read_text().splitlines())
     assert Counter(row["rung"] for row in rows) == {"w0": 4, "w1": 2, "w2": 2, "w3": 2}
+    with pytest.raises(UserError, match="no finished run of own"):
+        results(["own", "ladder=false", "--csv", "own.csv"])
     report(
         ["--from", "own.csv", "--baseline", "a", "--metric", "test_perplexity:lower:log", "--ladder", "--markdown", "-"]
     )

@@ -78,12 +78,31 @@ def test_new_seeds_are_trained_though_those_that_are_planned_need_not_be(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = []
-    for state in ("to do", "shared"):
+    for state in ("to do", "shared", "finished"):
         monkeypatch.setattr("etude.inspect.plan.runs._state", lambda *_, state=state: state)
         plan(["table3", "detect=0.05", "--json"])
         told.append(json.loads(capsys.readouterr().out)["detect"]["hours"])
-    assert told[0] == pytest.approx(told[1])
+    assert told == pytest.approx(told[:1] * 3)
     assert told[0] > 0
+
+
+def test_a_training_that_arms_share_is_paid_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of as many arms, as more comparisons take more seeds."""
+    monkeypatch.chdir(tmp_path)
+    hours = {}
+    for name, arm in (("beams", "decoding.beam=8"), ("deep", "model.dropout=0.2")):
+        file = Path("experiments", name, "study.yaml")
+        file.parent.mkdir(parents=True)
+        file.write_text(f"baseline: base\narms: {{base: [], other: [{arm}]}}\n")
+        for state in ("to do", "finished"):
+            monkeypatch.setattr("etude.inspect.plan.runs._state", lambda *_, state=state: state)
+            plan([name, "scale=pocket", "detect=0.05", "--json"])
+            hours[name, state] = json.loads(capsys.readouterr().out)["detect"]["hours"]
+    assert hours["beams", "to do"] == pytest.approx(hours["beams", "finished"])
+    assert hours["deep", "to do"] == pytest.approx(hours["deep", "finished"])
+    assert 0 < hours["beams", "finished"] < 0.8 * hours["deep", "finished"]
 
 
 @pytest.mark.parametrize(

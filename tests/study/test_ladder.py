@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from etude.errors import UserError
-from etude.search.sweep_file import ladder_runs_of, planned_runs, sweep_overrides
+from etude.search.sweep_file import ladder_runs_of, planned_runs, runs_of, sweep_overrides
 from etude.study.study import load_study
 
 STUDY = "baseline: base\narms: {base: [], A1: [model.heads=1]}\nladder: "
@@ -83,6 +83,13 @@ def test_a_rung_that_would_undo_what_an_arm_tests_is_refused(folder: Path) -> No
     with pytest.raises(UserError, match=r"of mine set model.heads, and so does mine/A1, which they would undo"):
         planned_runs("mine", ["ladder=true"])
     assert len(planned_runs("mine", ["ladder=true", "experiment=mine/base"])) == 5
+
+
+@pytest.mark.parametrize("name", ["mine/nothing", "mine"])
+def test_a_mistyped_arm_is_answered_as_without_a_ladder(name: str, folder: Path) -> None:
+    write(folder, f"{{rungs: {RUNGS}, seeds: [2, 1, 1, 1]}}")
+    with pytest.raises(UserError, match=name):
+        [*runs_of("mine", ["ladder=true", f"experiment={name}"])]
 
 
 @pytest.mark.parametrize("rate", ["schedule.peak=0.01", "budget.lr_factor=0.5"])

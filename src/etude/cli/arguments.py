@@ -13,6 +13,7 @@ from pathlib import Path
 
 from etude.cli.verbs import VERBS
 from etude.errors import UserError, did_you_mean
+from etude.files import typed_path
 from etude.store.find_run import default_runs_dir
 from etude.study.arms import split_override, unquote
 from etude.study.study import study_names
@@ -57,7 +58,7 @@ class Arguments:
     @property
     def runs_dir(self) -> Path:
         """The folder of runs: the option `runs_dir`, or the default of the config."""
-        return Path(self.options.get("runs_dir") or default_runs_dir()).expanduser()
+        return typed_path(self.options.get("runs_dir") or default_runs_dir())
 
 
 def option_names(usage: str) -> list[str]:

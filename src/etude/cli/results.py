@@ -51,7 +51,7 @@ def main(words: Sequence[str]) -> None:
     else:
         found = _find(args, is_sweep)
         rows, notes = found.frame(), _notes_on_missing(found)
-        if not is_sweep and "--from" not in args.options and "ladder" in args.where:
+        if not is_sweep and "--from" not in args.options and args.where.get("ladder") == "true":
             rungs, places = sweep_file.ladder_runs_of(args.study, [w for w in sweep_words(args) if w != "ladder=true"])
             of = dict(zip((place.path for place in places), rungs, strict=True))
             rows.insert(1, "rung", [of[run.run_dir.path] for run in found.runs])  # which tokens alone do not tell
@@ -71,7 +71,7 @@ def _find(args: Arguments, is_sweep: bool) -> Results:
     if place := args.options.get("--from"):
         return read_from(place, args)
     typed = sweep_words(args)
-    if not is_sweep and "ladder" not in args.where:
+    if not is_sweep and args.where.get("ladder") != "true":
         return find_results(args.study, args.runs_dir, args.where)
     planned = (run for _, run in sweep_file.runs_of(args.study, typed))
     return results_of_sweep(shlex.join([args.study, *typed]), planned, None if is_sweep else load_study(args.study))

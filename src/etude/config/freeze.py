@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from omegaconf import DictConfig, OmegaConf
@@ -13,7 +12,7 @@ from etude.config.explain import explain_own_data
 from etude.config.parts import make
 from etude.config.resolve import as_written, resolve_valid, typed_overrides
 from etude.errors import UserError
-from etude.files import write_json, write_text
+from etude.files import typed_path, write_json, write_text
 from etude.store.identity import identify, identify_training, training_identity
 from etude.store.lock import hold
 from etude.store.run_dir import RunDir
@@ -90,7 +89,7 @@ def run_dir(config: dict[str, Any], text: str) -> RunDir:
     """Return the directory of the run of a resolved config, given the fingerprint of its text."""
     name = f"seed{config['seed']}-{identify(config, text)}"
     study = "debug" if config["trainer"]["fast_dev_run"] else config["study"]
-    return RunDir(Path(config["runs_dir"]).expanduser() / study / config["arm"] / name)
+    return RunDir(typed_path(config["runs_dir"]) / study / config["arm"] / name)
 
 
 def fingerprints(config: dict[str, Any]) -> Fingerprints:

@@ -10,6 +10,7 @@ import yaml
 from etude.paths import folders_of
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
+NOT_TEXT = re.compile(r"[-+]?(\d[\d_.]*(e[-+]?\d+)?|inf|nan)|true|false|null", re.IGNORECASE)  # to Hydra
 _SEVERAL = re.compile(r"\[([^][]*)\]")
 _QUOTES = " '\""
 # Values that Hydra reads without quotes, and values that may be a list or already have quotes.
@@ -41,15 +42,20 @@ def _readable(override: str) -> Iterator[str]:
         yield f"{key}={quote_for(key, None)}"
     elif value.startswith("{'") and (nested := _read_dictionary(value)):
         if key.lstrip("+") == "init_from":  # which is null by default, and has no keys then
-            yield f"{key}={{{','.join(f'{name}:{quote(one)}' for name, one in nested.items())}}}"
+            read = {name: quote_text(one) if _needs_quotes(one) else quote(one) for name, one in nested.items()}
+            yield f"{key}={{{','.join(f'{name}:{one}' for name, one in read.items())}}}"
             return
         for name, one in nested.items():
-            is_several = isinstance(one, str) and re.search(r"[][{}()'\",\\=]", one)  # as it reads without its quotes
-            yield from _readable(f"{key}.{name}={quote_text(one) if is_several else one}")
+            yield from _readable(f"{key}.{name}={quote_text(one) if _needs_quotes(one) else one}")
     elif _AS_TYPED.fullmatch(value):
         yield override
     else:
         yield f"{key}={quote(value)}"
+
+
+def _needs_quotes(value: Any) -> bool:
+    """Return whether Hydra would read a text in a dictionary as something else without its quotes; but None is null."""
+    return isinstance(value, str) and bool(NOT_TEXT.fullmatch(value) or re.search(r"[][{}()'\",\\=]", value))
 
 
 def _join_arms(several: re.Match[str]) -> str:

@@ -101,5 +101,5 @@ def resolve_plain(own: DictConfig, choices: Mapping[str, Any]) -> dict[str, Any]
         and isinstance(tokenizer.get("file"), str)
     ):
         with suppress(OSError):  # what cannot be read is told by the tokenizer
-            plain["tokenizer"] = tokenizer | {"sum": hash_content(typed_path(tokenizer["file"]))}
+            plain["tokenizer"] = {"sum": hash_content(typed_path(tokenizer["file"]))} | tokenizer
     return plain | {"choices": {k: v for k, v in sorted(choices.items()) if not k.startswith("hydra/")}}

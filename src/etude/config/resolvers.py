@@ -3,12 +3,12 @@
 import os
 from functools import partial
 from math import inf, isfinite
-from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
 from etude.errors import UserError
+from etude.files import typed_path
 
 _FACTORS = {"width": "scale.width", "depth": "scale.depth", "heads": "scale.head_count", "steps": "budget.steps"}
 """`${width:512}`, `${depth:6}`, `${heads:8}`, `${steps:4000}`: the paper's number times the value of this key."""
@@ -52,7 +52,7 @@ def _env(name: str, default: Any) -> Any:
 
 def _expanduser(path: str) -> str:
     """Return a path with the home directory in place of a leading ~, which a shell does not always replace."""
-    return str(Path(path).expanduser())
+    return str(typed_path(path))
 
 
 def _head_dim(size: int, *, _root_: DictConfig) -> int:

@@ -10,6 +10,7 @@ from hydra.errors import HydraException, MissingConfigException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from etude.config.quoting import NOT_TEXT
 from etude.config.schema import GIVEN, INSTEAD, Trainer, hints_of
 from etude.config.signature import signature
 from etude.errors import UserError, did_you_mean
@@ -23,7 +24,6 @@ _NOT_IN_DEFAULTS = re.compile(r"Could not (?:override|delete) '([^']+)'")
 _SEVERAL = re.compile(r"Ambiguous value for argument '(.+)'")
 _NOT_LOADED = re.compile(r"Could not load '([^']+)/([^/']+)'")
 _HYDRAS_OWN = re.compile(r"hydra\.(?!launcher\.|sweeper\.)")
-_NO_NAME = re.compile(r"[-+]?(\d[\d_.]*(e[-+]?\d+)?|inf|nan)|true|false|null", re.IGNORECASE)
 _TWICE = re.compile(r"Multiple values for ([\w/]+)\.")
 
 _RATE = "budget.lr_factor, by which the schedule's rate is multiplied"
@@ -77,7 +77,7 @@ def refuse_number(word: str) -> None:
         UserError: `word` is such an override.
     """
     group, _, name = word.partition("=")
-    if _NO_NAME.fullmatch(name) and group in group_names():
+    if NOT_TEXT.fullmatch(name) and group in group_names():
         raise _no_such_option(group, name, options(group))
 
 

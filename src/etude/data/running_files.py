@@ -16,6 +16,7 @@ from etude.data.grammar import GrammarCorpus
 from etude.data.lines import open_text
 from etude.data.running_text import RunningText
 from etude.errors import UserError
+from etude.files import typed_path
 
 _BLOCK = 1 << 20  # bytes read at a time
 _SENTENCES = range(2, 13)  # of a document of the grammar
@@ -100,7 +101,7 @@ class TextFiles(RunningText):
         named = [given] if isinstance(given, str) else given
         if not named or not all(isinstance(name, str) for name in named):
             raise UserError(f"{key}={given} must name a file or a folder, or a list of them")
-        found = [file for name in named for file in _find_files(key, Path(name).expanduser())]
+        found = [file for name in named for file in _find_files(key, typed_path(name))]
         if split != "train":
             return found
         own = [one for one in SPLITS[1:] if one not in self._shares and self._files[one] is not None]

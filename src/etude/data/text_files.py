@@ -19,6 +19,7 @@ from typing import Any
 from etude.data.corpus import Corpus, Pair, digest, first_reference, two_languages, warn_of_repeated
 from etude.data.lines import content_sum, parallel_lines, tsv_lines
 from etude.errors import UserError
+from etude.files import typed_path
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class FilesCorpus(Corpus):
             given = {key: name if isinstance(name, list) else [name] for key, name in paths.items() if name is not None}
             if given.keys() in ({"tsv"}, {"source", "target"}):
                 named = [name for key in ("source", "target", "tsv") for name in given.get(key, ())]
-                files[split] = [Path(name).expanduser() for name in named]
+                files[split] = [typed_path(name) for name in named]
             elif given or split == "train":
                 key = "data" if split == "train" else f"data.{split}"
                 raise UserError(f"data=files needs {key}.source and {key}.target, two files, or {key}.tsv alone")

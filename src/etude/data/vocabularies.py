@@ -17,6 +17,7 @@ import numpy as np
 
 from etude.data.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, Vocabulary
 from etude.errors import UserError
+from etude.files import typed_path
 
 SPECIAL = 1 + max(PAD, BOS, EOS, UNK)
 
@@ -84,7 +85,7 @@ class Existing(Vocabulary):
                 "`tiktoken`"
             )
         try:
-            content = Path(self.file).expanduser().read_bytes()
+            content = typed_path(self.file).read_bytes()
         except OSError as error:
             raise UserError(f"tokenizer.file: cannot read {self.file}: {error.strerror}") from error
         if self.sum not in (None, hashlib.sha256(content).hexdigest()):

@@ -57,11 +57,13 @@ class Confirmed:
         name: what its row is called, such as "trial 12".
         scores: the metric on each fresh seed, at full budget.
         place: of the trial in the search, 0 for the best; None for the baseline.
+        diverged: how many other fresh seeds diverged.
     """
 
     name: str
     scores: Sequence[float]
     place: int | None = None
+    diverged: int = 0
 
 
 def spread_of(confirmed: Sequence[Confirmed]) -> tuple[float, float] | None:

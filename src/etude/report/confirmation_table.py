@@ -50,7 +50,7 @@ def table(title: str, selection: Selection, best: Sequence[Confirmed], baseline:
             else Cell("–"),
             _mean(one, digits),
             _difference(one, baseline, spread, digits),
-            Cell(len(one.scores)),
+            Cell(f"{len(one.scores)} of {len(one.scores) + one.diverged}") if one.diverged else Cell(len(one.scores)),
         ]
         rows.append(Row("baseline" if one is baseline else "best", cells, run=bool(one.scores)))
     columns = columns if baseline else [c for c in columns if not c.header.startswith("Δ")]
@@ -61,7 +61,7 @@ def table(title: str, selection: Selection, best: Sequence[Confirmed], baseline:
 
 def _mean(one: Confirmed, digits: int) -> Cell:
     if not one.scores:
-        return Cell("not run")
+        return Cell("diverged" if one.diverged else "not run")
     mean = mean_interval(Scores(one.name, one.scores))
     return Cell(mean.value, digits, mean.interval.high - mean.value if mean.interval else None)
 
@@ -71,7 +71,7 @@ def _difference(one: Confirmed, baseline: Confirmed | None, spread: tuple[float,
     if baseline is None or one is baseline or not (one.scores and baseline.scores):
         return Cell()
     difference = math.fsum(one.scores) / len(one.scores) - math.fsum(baseline.scores) / len(baseline.scores)
-    if spread is None:
+    if spread is None or one.diverged or baseline.diverged:  # the others do not stand for those that diverged
         return Cell(difference, digits, sign=True)
     deviation, freedom = spread
     error = deviation * math.sqrt(1 / len(one.scores) + 1 / len(baseline.scores))

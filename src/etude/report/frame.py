@@ -307,9 +307,9 @@ def _result(
             _put(found, key, _number(place, column, text) if column in numbers else text)
     if not any(row.get(column) for column in metrics) and "diverged" not in found:
         raise UserError(f"{place}: no number of {', '.join(metrics)}: give one, or leave the line out")
-    for n, column in enumerate(metrics):
+    for n, column in enumerate(one for one in metrics if one in row):
         value = value_at(found, numbers[column]) if row.get(column) else 0.0
-        if math.isnan(value) and n:  # as pandas writes what was not measured; the first metric decides
+        if math.isnan(value) and n:  # as pandas writes what was not measured; the first that there is decides
             _put(found, numbers[column], None)
         elif not math.isfinite(value):
             found.setdefault("diverged", f"its {metrics[column].label} is {row[column]}")

@@ -69,7 +69,7 @@ def study_page(name: str, runs_dir: Path, where: Mapping[str, str] | None = None
     if where and not runs and not is_finished:
         raise UserError(f"no run has {' and '.join(f'{key}={value}' for key, value in where.items())}")
     begun, command = under_way(runs), f"etude report {name} --serve"
-    if begun is None or is_finished:
+    if begun is None or any(run.finished for run in runs):
         compared = results(name, runs_dir, where).compare(baseline)
         return document(compared, INTERVAL, command, [begun] if begun else [])
     return _begun_page(name, known.title if known else name, runs, begun, command)

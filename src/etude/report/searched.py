@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf, isfinite
+from math import inf, isfinite, isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +99,7 @@ class Searched:
         metrics: the objectives.
         trials: all trials, by number.
         left_out: a sentence on each run that cannot be read.
-        confirmed: "baseline" or the number of a trial -> what fresh seeds gave it.
+        confirmed: "baseline" or the number of a trial -> what fresh seeds gave it, nan where one diverged.
     """
 
     typed: str
@@ -175,9 +175,9 @@ class Searched:
     def confirmation(self) -> tuple[list[Confirmed], Confirmed | None]:
         """The trials that are confirmed, and the baseline beside them."""
         places = {str(trial.number): place for place, trial in enumerate(self.judged)}
-        best = [Confirmed(f"trial {n}", self.confirmed[n], places[n]) for n in self.confirmed if n in places]
+        best = [_confirmed(f"trial {n}", self.confirmed[n], places[n]) for n in self.confirmed if n in places]
         baseline = self.confirmed.get("baseline")
-        return best, None if baseline is None else Confirmed("baseline", baseline)
+        return best, None if baseline is None else _confirmed("baseline", baseline)
 
     @property
     def selection(self) -> Selection:
@@ -214,7 +214,7 @@ def read_search(journal: Path, name: str, typed: str = "") -> Searched:
 
 
 def _read_confirmation(recorded: RecordedSearch, runs_dir: Path, left_out: list[str]) -> dict[str, list[float]]:
-    """Return what fresh seeds gave the baseline and the trials that are confirmed, those whose runs are finished."""
+    """Return what fresh seeds gave the baseline and the trials that are confirmed, nan for a run that diverged."""
     name = [*recorded.recipe.get("objectives", []), ""][0]
     found: dict[str, list[float]] = {}
     for one, paths in recorded.confirmed.items():
@@ -224,11 +224,17 @@ def _read_confirmation(recorded: RecordedSearch, runs_dir: Path, left_out: list[
                 result = run.result() if run.finished else {}
                 if divergence(result):
                     left_out.append(f"Left out: {run.path}, which diverged, of what confirms.")
+                    scores.append(nan)
                 elif (value := read_value(run, result, name)[0] if result else None) is not None:
                     of_curve = recorded.best_of_curve
                     best = best_of_curve(run, name, value, maximize=recorded.maximize[0]) if of_curve else value
                     scores.append(best)
     return found
+
+
+def _confirmed(name: str, found: Sequence[float], place: int | None = None) -> Confirmed:
+    scores = [score for score in found if not isnan(score)]
+    return Confirmed(name, scores, place, len(found) - len(scores))
 
 
 def _read_trial(trial: RecordedTrial, runs_dir: Path, left_out: list[str]) -> Tried:

@@ -122,7 +122,8 @@ def on_rungs(runs: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:
     base = study.arms[study.baseline]
     for run in runs:
         arm = dict(map(split_override, run))["experiment"]
-        if own := [key for word in find_arm(arm)[2] if word not in base and (key := override_key(word)) in set_there]:
+        words = find_arm(arm)[2] if is_arm(arm) else []  # else composing it says what is meant
+        if own := [key for word in words if word not in base and (key := override_key(word)) in set_there]:
             raise UserError(
                 f"ladder=true: the rungs of {study.name} set {own[0]}, and so does {arm}, which they would undo: say "
                 f"their sizes by other keys, or sweep the other arms: experiment={study.name}/A,{study.name}/B"

@@ -133,7 +133,7 @@ def _awaited(runs_dir: Path) -> set[str]:
     for file in runs_dir.glob("*/*/seed*/config.yaml"):
         run = RunDir(file.parent)
         with suppress(UserError, OSError, KeyError, TypeError):
-            if not _has_result(run) and b"\ninit_from:" in file.read_bytes() and not run.checkpoint.is_file():
+            if b"\ninit_from:" in file.read_bytes() and not _has_result(run) and not run.checkpoint.is_file():
                 found.add(str(run.config()["init_from"]["parent"].get("training")))
     return found
 

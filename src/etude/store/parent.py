@@ -1,10 +1,10 @@
 """The parent of a run that begins with the weights of another, as `init_from` names it: a run, or a file of weights."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError, did_you_mean
+from etude.files import typed_path
 from etude.store.divergence import divergence
 from etude.store.find_run import find_run
 from etude.store.own_parts import hash_content
@@ -52,7 +52,7 @@ def is_file(path: str) -> bool:
 
 
 def _identify_file(path: str) -> dict[str, str]:
-    if not (file := Path(path).expanduser()).is_file():
+    if not (file := typed_path(path)).is_file():
         raise UserError(f"init_from={path}: there is no such file")
     return {"sha256": hash_content(file)}
 

@@ -14,7 +14,7 @@ from etude.data.splits import SIDES
 from etude.data.tokenizer import Tokenizer
 from etude.data.vocabularies import SPECIAL, open_tokenizer, open_two
 from etude.errors import UserError
-from etude.files import write_json
+from etude.files import typed_path, write_json
 from etude.model.embedding import ClusteredTable
 from etude.model.position import Position
 from etude.store.parent import find_parent, is_file
@@ -44,7 +44,7 @@ def take_weights(model: nn.Module, init_from: Mapping[str, Any], tokenizer: Toke
     path = init_from["run"]
     if find_parent(init_from) != init_from:
         raise UserError(f"init_from={path} has changed since this run was launched: launch it again")
-    weights, vocabulary = _read_file(Path(path).expanduser()) if is_file(path) else _read_run(path)
+    weights, vocabulary = _read_file(typed_path(path)) if is_file(path) else _read_run(path)
     own = model.state_dict()
     taken = {name: value for name, value in weights.items() if name in own and value.shape == own[name].shape}
     in_part: dict[str, str] = {}

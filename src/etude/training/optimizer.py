@@ -173,7 +173,7 @@ class Muon(optim.Optimizer):
         by_adamw = shared | {"betas": (beta1, beta2), "eps": eps, "fused": True}
 
         def is_matrix(name: str, parameter: Tensor) -> bool:
-            return _is_matrix(name, parameter, adamw)
+            return _is_matrix(name, parameter, adamw) and 1 not in parameter.shape  # that is a vector
 
         matrices = [*_part_of(groups, is_matrix)]
         rest = [*_part_of(groups, lambda *one: not is_matrix(*one))]
