@@ -23,6 +23,8 @@ from etude.inspect.analyze.subject import Subject
 from etude.inspect.analyze.summary import render_summary
 from etude.store.run_dir import RunDir
 
+from .conftest import status
+
 TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
 FEW = ["sentences=20", "beams=[1,2]", "alphas=[0,1]", "device=cpu"]
 
@@ -94,11 +96,12 @@ def test_a_setting_out_of_its_range_is_refused(setting, sentence):
         ([], "run is left open (???): say run=..."),
     ],
 )
-def test_a_mistake_is_one_sentence_and_status_2(words, sentence, tmp_path):
-    done = etude_analyze(*words, cwd=tmp_path)
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert sentence in done.stderr
-    assert done.stderr.count("\n") == 1
+def test_a_mistake_is_one_sentence_and_status_2(words, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert status("analyze", *words) == 2
+    told = capsys.readouterr().err
+    assert sentence in told
+    assert told.count("\n") == 1
 
 
 def test_what_is_not_finite_is_told_as_a_dash():
@@ -132,12 +135,14 @@ def test_what_is_not_finite_is_told_as_a_dash():
 
 
 @pytest.mark.slow
-def test_a_missing_checkpoint_is_one_sentence_and_leaves_no_file(trained, tmp_path):
+def test_a_missing_checkpoint_is_one_sentence_and_leaves_no_file(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     for name in ("config.yaml", "tokenizer.model", "result.json"):
         (tmp_path / name).write_bytes((trained.path / name).read_bytes())
-    done = etude_analyze(f"run={tmp_path}", cwd=tmp_path)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "were deleted: `etude train" in done.stderr
+    assert status("analyze", f"run={tmp_path}") == 2
+    told = capsys.readouterr().err
+    assert "were deleted: `etude train" in told
+    assert told.count("\n") == 1
     assert not (tmp_path / "analysis.json").exists()
 
 

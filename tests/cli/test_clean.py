@@ -301,6 +301,15 @@ def test_a_cleaned_run_says_how_to_get_its_checkpoint_again(result: str, make_ru
         load_trained(run)
 
 
+def test_a_run_that_has_kept_no_checkpoint_so_far_is_no_cleaned_one(make_run: Make) -> None:
+    run = make_run("base", None)
+    run.config_file.write_text("averaging: {checkpoints: 0, every: 1}\nbudget: {max_steps: 9}\nchoices: {}\n")
+    for file in checkpoints_of(run):
+        file.unlink()
+    with pytest.raises(UserError, match="has no checkpoint yet: train the run first"):
+        load_trained(run)
+
+
 def test_where_there_is_nothing_to_clean_that_is_said(make_run: Make, capsys: pytest.CaptureFixture[str]) -> None:
     make_run("base")
     for _ in range(2):

@@ -5,11 +5,14 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from etude.study.study import study_names
+
+from .conftest import status
 
 PAGE = (Path(__file__).parents[2] / "docs" / "first-hour.md").read_text(encoding="utf-8")
 LINES = re.findall(r"^\| (\w+) \| `~.*?` \| `(.*)` \|$", PAGE, re.MULTILINE)
@@ -17,19 +20,20 @@ INSTALL = {shell: line.replace(r"\|", "|") for shell, line in LINES}
 ETUDE = f'#!/bin/sh\nexec {sys.executable} -m etude "$@"\n'
 
 
-def offered(line: str, cwd: Path, **variables: str) -> list[str]:
-    """The candidates for `line`, and nothing on standard error."""
-    done = subprocess.run(
-        [sys.executable, "-m", "etude", "-sc", "query=bash"],
-        cwd=cwd,
-        env=os.environ | {"COMP_LINE": line, "COMP_POINT": str(len(line))} | variables,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert done.stderr == ""
-    return done.stdout.split()
+@pytest.fixture
+def offered(tmp_path, monkeypatch, capsys) -> Callable[[str], list[str]]:
+    """The candidates for a line, and nothing on standard error."""
+    monkeypatch.chdir(tmp_path)
+
+    def ask(line: str) -> list[str]:
+        monkeypatch.setenv("COMP_LINE", line)
+        monkeypatch.setenv("COMP_POINT", str(len(line)))
+        assert status("-sc", "query=bash") == 0
+        told = capsys.readouterr()
+        assert told.err == ""
+        return told.out.split()
+
+    return ask
 
 
 @pytest.mark.parametrize(
@@ -50,25 +54,33 @@ def offered(line: str, cwd: Path, **variables: str) -> list[str]:
         ("etude mistake model/pos", []),
     ],
 )
-def test_the_tab_key_completes_verbs_studies_arms_groups_keys_and_options(line, expected, tmp_path):
-    assert offered(line, tmp_path) == expected
+def test_the_tab_key_completes_verbs_studies_arms_groups_keys_and_options(line, expected, offered):
+    assert offered(line) == expected
 
 
 @pytest.mark.parametrize("verb", ["status", "report", "results", "clean", "sweep", "plan"])
-def test_a_verb_that_takes_a_study_is_offered_the_studies_the_user_s_own_too(verb, tmp_path):
+def test_a_verb_that_takes_a_study_is_offered_the_studies_the_user_s_own_too(verb, tmp_path, offered):
     (tmp_path / "experiments" / "mine").mkdir(parents=True)
     (tmp_path / "experiments" / "mine" / "study.yaml").touch()
-    found = offered(f"etude {verb} ", tmp_path)
+    found = offered(f"etude {verb} ")
     assert {*study_names(), "mine"} <= {*found}
     if verb in ("status", "clean"):
         assert "model/" not in found, "they take no override"
 
 
 def test_what_stands_behind_the_cursor_is_not_asked_for(tmp_path):
-    assert offered("etude train model/position=le model.heads=2", tmp_path, COMP_POINT="29") == [
-        "model/position=learned",
-        "model/position=learned_unscaled",
-    ]
+    variables = {"COMP_LINE": "etude train model/position=le model.heads=2", "COMP_POINT": "29"}
+    done = subprocess.run(
+        [sys.executable, "-m", "etude", "-sc", "query=bash"],
+        cwd=tmp_path,
+        env=os.environ | variables,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stderr == ""
+    assert done.stdout.split() == ["model/position=learned", "model/position=learned_unscaled"]
 
 
 ASK = {  # what the shell does when the key is pressed behind `etude status tab`

@@ -2,13 +2,12 @@
 
 import pytest
 
-from etude.cli.main import main
+from .conftest import status
 
 
 @pytest.mark.parametrize("prompt", ["5", "It's, or is it"])
 def test_a_prompt_that_hydra_would_take_for_something_else_is_text(
     prompt: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SystemExit):
-        main(["generate", "run=nowhere", f"prompt={prompt}"])
+    assert status("generate", "run=nowhere", f"prompt={prompt}") == 2
     assert "nowhere is not the directory of a run" in capsys.readouterr().err

@@ -30,6 +30,18 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def own(tmp_path):
+    """Writes the file of the study `own`, where one stands."""
+
+    def write(text: str) -> None:
+        file = tmp_path / "experiments/own/study.yaml"
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+
+    return write
+
+
+@pytest.fixture
 def printed(capsys):
     def make(*words: str) -> str:
         plan(words)
@@ -192,18 +204,29 @@ def test_no_figure_is_cut_off_in_a_narrow_terminal(printed, monkeypatch):
     assert "…" not in printed("experiment=table3/A1,table3/B1", "scale=full")
 
 
+def in_a_fresh_process(*words: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *options, "-m", "etude", "plan", *words, "--json"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("words", "status"), [(["experiment=table3/A1,table3/E1"], 0), (["model.headz=3"], 2)])
-def test_a_fresh_process_which_composes_beside_importing_torch_says_the_same(words, status, told):
-    done = subprocess.run(
-        [sys.executable, "-m", "etude", "plan", *words, "--json"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == status
-    if status:
-        assert done.stderr.startswith("etude: model.headz is not a key of model")
-        assert done.stderr.count("\n") == 1
-    else:
-        assert json.loads(done.stdout) == told(*words)
+def test_a_fresh_process_which_composes_beside_importing_torch_says_the_same(told):
+    """It does without Lightning, which takes longer to import."""
+    words = ["experiment=table3/A1,table3/E1"]
+    done = in_a_fresh_process(*words, options=("-X", "importtime"))
+    assert done.returncode == 0
+    assert json.loads(done.stdout) == told(*words)
+    imported = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "torch" in imported
+    assert "lightning" not in imported
+
+
+@pytest.mark.slow
+def test_a_fresh_process_which_composes_beside_importing_torch_tells_a_mistake_in_one_sentence():
+    done = in_a_fresh_process("model.headz=3")
+    assert done.returncode == 2
+    assert done.stderr.startswith("etude: model.headz is not a key of model")
+    assert done.stderr.count("\n") == 1
 
 
 def test_what_this_machine_has_says_nothing_of_another(printed):
@@ -216,20 +239,16 @@ def test_this_machine_is_not_measured_for_another_device(printed):
         printed("table3", "device=h100", "--measure")
 
 
-def test_an_arm_that_cannot_be_built_is_named(tmp_path, printed, monkeypatch):
+def test_an_arm_that_cannot_be_built_is_named(tmp_path, own, printed, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "unbuilt.py").write_text("import nobody_has_this\nclass Scale:\n    def __init__(self, *, d_k): ...\n")
-    (tmp_path / "experiments/own").mkdir(parents=True)
-    (tmp_path / "experiments/own/study.yaml").write_text(
-        "baseline: a\narms: {a: [], b: [model.scale._target_=unbuilt.Scale]}\n"
-    )
+    own("baseline: a\narms: {a: [], b: [model.scale._target_=unbuilt.Scale]}\n")
     with pytest.raises(UserError, match=r"own/b: .*unbuilt\.py, line 1: No module named 'nobody_has_this'"):
         printed("own")
 
 
-def test_an_arm_that_changes_nothing_is_named(tmp_path, printed, told):
-    (tmp_path / "experiments/own").mkdir(parents=True)
-    (tmp_path / "experiments/own/study.yaml").write_text(
+def test_an_arm_that_changes_nothing_is_named(own, printed, told):
+    own(
         "baseline: a\n"
         "arms: {a: [], b: [model/norm=layer], c: [model/norm=rms], d: [trainer.micro_batches=2], e: [model/norm=rms]}\n"
     )
@@ -240,9 +259,8 @@ def test_an_arm_that_changes_nothing_is_named(tmp_path, printed, told):
     assert "the same run as" not in printed("experiment=own/c")
 
 
-def test_a_choice_of_what_the_model_does_not_have_is_named(tmp_path, told):
-    (tmp_path / "experiments/own").mkdir(parents=True)
-    (tmp_path / "experiments/own/study.yaml").write_text(
+def test_a_choice_of_what_the_model_does_not_have_is_named(own, told):
+    own(
         "baseline: a\n"
         "arms:\n"
         "  a: [model/encoder=recurrent, model/decoder=recurrent]\n"
@@ -254,11 +272,8 @@ def test_a_choice_of_what_the_model_does_not_have_is_named(tmp_path, told):
 
 
 @pytest.mark.parametrize("words", [["seed=1,2,3"], ["seed=1,2", "tuned=true"]])
-def test_the_numbers_of_a_baseline_are_shown_once_whatever_the_seeds_and_trials(words, tmp_path, printed):
-    (tmp_path / "experiments/own").mkdir(parents=True)
-    (tmp_path / "experiments/own/study.yaml").write_text(
-        "baseline: a\narms: {a: [], b: [model/norm=rms]}\ntune: {budget.lr_factor: [1, 2]}\npilots: [101]\n"
-    )
+def test_the_numbers_of_a_baseline_are_shown_once_whatever_the_seeds_and_trials(words, own, printed):
+    own("baseline: a\narms: {a: [], b: [model/norm=rms]}\ntune: {budget.lr_factor: [1, 2]}\npilots: [101]\n")
     head = printed("own", *words).partition("Dimensionless numbers")[2].strip().splitlines()[0]
     assert head.split() == ["own/a"]
 
@@ -284,9 +299,8 @@ def test_a_search_costs_at_most_all_of_its_trials_and_with_promotion_about_a_sha
     assert to_do.get("hours_with_promotion", 0) < to_do["hours"]
 
 
-def test_trials_that_begin_for_so_many_hours_cost_no_more_than_these_and_the_last(tmp_path, printed, told):
-    (tmp_path / "experiments/own").mkdir(parents=True)
-    (tmp_path / "experiments/own/study.yaml").write_text(
+def test_trials_that_begin_for_so_many_hours_cost_no_more_than_these_and_the_last(own, printed, told):
+    own(
         "baseline: a\narms: {a: [], b: [model/norm=rms]}\npilots: [101]\n"
         "tune: {budget.lr_factor: {min: 0.5, max: 2.0}, trials: 4, hours: 2.5}\n"
     )

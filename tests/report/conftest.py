@@ -1,3 +1,4 @@
+import io
 import json
 import os
 from collections.abc import Callable
@@ -6,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from rich.console import Console, RenderableType
 from sacrebleu import corpus_bleu
 
 from etude.store.results_version import RESULTS_VERSION
@@ -47,6 +49,20 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (study / "paper.yaml").write_text(PAPER)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "runs"
+
+
+def printed(made: RenderableType, width: int) -> str:
+    """What stands in a terminal that wide, or beyond its edge."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(made, crop=False)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def declared(runs_dir: Path, **more: object) -> None:
+    """Adds keys to the study `heads`."""
+    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
+    file.write_text(file.read_text() + yaml.safe_dump(more, sort_keys=False))
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ from etude.report import report, results
 from etude.report.comparison import Agreement
 from etude.store.run_dir import RunDir
 
+from .conftest import declared
+
 Make = Callable[..., RunDir]
 
 PAPER = {"base": 5.0, "A1": 6.0, "A2": 5.05, "E1": 4.0, "long": 5.0}
@@ -24,8 +26,7 @@ def printed(runs_dir: Path) -> Path:
     """A paper with two large differences and two ties, and what counts as agreement."""
     folder = runs_dir.parent / "experiments" / "heads"
     folder.joinpath("paper.yaml").write_text(yaml.safe_dump({"arms": {arm: {"ppl": p} for arm, p in PAPER.items()}}))
-    study = folder / "study.yaml"
-    study.write_text(study.read_text() + yaml.safe_dump({"agreement": CRITERIA}))
+    declared(runs_dir, agreement=CRITERIA)
     return runs_dir
 
 
@@ -154,8 +155,7 @@ def test_without_criteria_or_a_paper_there_is_no_agreement(runs_dir: Path, make_
 def test_an_arm_that_the_paper_holds_against_the_baseline_and_the_study_does_not_is_no_point(
     printed: Path, make_run: Make
 ) -> None:
-    study = printed.parent / "experiments" / "heads" / "study.yaml"
-    study.write_text(study.read_text() + yaml.safe_dump({"against": {"A2": "A1"}}))
+    declared(printed, against={"A2": "A1"})
     for arm, ppl in {"base": 2.0, "A1": 2.1, "A2": 2.2, "E1": 2.3, "long": 2.01}.items():
         make_run(arm, ppl=ppl)
     assert set(found(printed).points) == {"A1", "E1", "long"}

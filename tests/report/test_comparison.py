@@ -10,16 +10,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 from sacrebleu import corpus_bleu
 from scipy import stats
 
 from etude.errors import UserError
 from etude.report import make_report, report, results, results_of_csv
 from etude.report.comparison import ArmResult, Compared
+from etude.report.render.rows import make_rows
 from etude.report.statistics import Scores, combined_test, count, holm, moderate, moderated_test, resample
 from etude.store.run_dir import RunDir
 from etude.study.metrics import Metric
+
+from .conftest import declared
 
 Make = Callable[..., RunDir]
 
@@ -59,16 +61,16 @@ def compared(runs_dir: Path, baseline: str = "") -> Compared:
     return results("heads", runs_dir).compare(baseline)
 
 
-def arms(runs_dir: Path, baseline: str = "") -> dict[str, ArmResult]:
-    return {arm.arm: arm for arm in compared(runs_dir, baseline).arms}
+def arms(made: Compared) -> dict[str, ArmResult]:
+    return {arm.arm: arm for arm in made.arms}
 
 
-def footnotes(runs_dir: Path) -> str:
-    return "\n".join(report("heads", runs_dir, {}).rows.sentences)
+def footnotes(made: Compared) -> str:
+    return "\n".join(make_rows(made).sentences)
 
 
-def told(runs_dir: Path) -> str:
-    return "\n".join(compared(runs_dir).notes)
+def told(made: Compared) -> str:
+    return "\n".join(made.notes)
 
 
 def test_an_arm_is_tested_by_the_combined_test_for_bleu_and_in_nats_for_perplexity(
@@ -78,7 +80,7 @@ def test_an_arm_is_tested_by_the_combined_test_for_bleu_and_in_nats_for_perplexi
     perplexities = {"base": [3.0, 3.1, 3.2], "A1": [4.0, 4.2, 4.1], "A2": [3.0, 3.1, 3.4]}
     for arm, rights in shares.items():
         make_arm(arm, rights, perplexities[arm])
-    found = arms(runs_dir)
+    found = arms(compared(runs_dir))
     samples = {
         arm: resample(count(arm, [translated(right, 100 * seed) for seed, right in enumerate(rights, 1)], REFERENCES))
         for arm, rights in shares.items()
@@ -103,7 +105,7 @@ def test_stars_hang_on_the_corrected_values(runs_dir: Path, make_arm: MakeArm) -
     make_arm("base", [0.90, 0.91, 0.92], [3.0, 3.1, 3.2])
     make_arm("A1", [0.50, 0.51, 0.52], [3.0, 3.1, 3.2])
     make_arm("A2", [0.90, 0.90, 0.93], [9.0, 9.1, 9.2])
-    found = {arm: its.against for arm, its in arms(runs_dir).items() if its.against}
+    found = {arm: its.against for arm, its in arms(compared(runs_dir)).items() if its.against}
     stars = [[one.differences[metric].star for metric in ("bleu", "ppl")] for one in found.values()]
     assert stars == [[True, False], [False, True]]
 
@@ -111,7 +113,7 @@ def test_stars_hang_on_the_corrected_values(runs_dir: Path, make_arm: MakeArm) -
 def test_one_seed_is_never_starred_though_the_sentences_tell_the_runs_apart(runs_dir: Path, make_arm: MakeArm) -> None:
     make_arm("base", [0.95])
     make_arm("A1", [0.5])
-    against = arms(runs_dir)["A1"].against
+    against = arms(compared(runs_dir))["A1"].against
     assert against is not None
     bleu = against.differences["bleu"]
     assert bleu.bootstrap is not None
@@ -124,7 +126,7 @@ def test_one_seed_is_never_starred_though_the_sentences_tell_the_runs_apart(runs
 def test_the_mean_and_its_interval_are_students(runs_dir: Path, make_arm: MakeArm) -> None:
     perplexities = [3.0, 3.5, 3.1]
     make_arm("base", [0.9, 0.9, 0.9], perplexities)
-    mean = arms(runs_dir)["base"].means["ppl"]
+    mean = arms(compared(runs_dir))["base"].means["ppl"]
     assert mean is not None
     low, high = stats.t.interval(0.95, 2, loc=sum(perplexities) / 3, scale=stats.sem(perplexities))
     assert mean.interval == pytest.approx((low, high))
@@ -138,35 +140,25 @@ def test_an_interval_that_rounds_to_nothing_is_not_said_to_be_nothing(runs_dir: 
     assert "3.10 ± 0.25" in rows["A1"]
 
 
-def test_nobody_is_invited_to_add_seeds_after_a_look(runs_dir: Path, make_arm: MakeArm) -> None:
-    make_arm("base", [0.88, 0.92, 0.90])
-    make_arm("A2", [0.88, 0.86, 0.92])
-    assert "more seeds" not in footnotes(runs_dir).lower()
-
-
-def declared(runs_dir: Path, **more: object) -> None:
-    """Adds keys to the study `heads`."""
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    file.write_text(file.read_text() + yaml.safe_dump(more))
-
-
 def test_seeds_beyond_those_that_the_study_fixes_are_named_and_what_they_do(runs_dir: Path, make_arm: MakeArm) -> None:
     declared(runs_dir, seeds=2)
     make_arm("base", [0.88, 0.92, 0.90])
     make_arm("A1", [0.88, 0.86])
     make_arm("A2", [0.88])
-    assert "More seeds than the 2 that the study fixes: base. Seeds added after a look" in footnotes(runs_dir)
-    assert "Fewer seeds than the 2 that the study fixes: A2." in footnotes(runs_dir)
+    made = compared(runs_dir)
+    assert "More seeds than the 2 that the study fixes: base. Seeds added after a look" in footnotes(made)
+    assert "Fewer seeds than the 2 that the study fixes: A2." in footnotes(made)
 
 
 def test_an_arm_may_be_held_against_another_than_the_baseline(runs_dir: Path, make_arm: MakeArm) -> None:
     declared(runs_dir, against={"A2": "A1"})
     for arm, ppl in (("base", 2.0), ("A1", 3.0), ("A2", 4.0)):
         make_arm(arm, [0.9, 0.91], [ppl, 1.1 * ppl])
-    found = {arm: its.against for arm, its in arms(runs_dir).items() if its.against}
+    made = compared(runs_dir)
+    found = {arm: its.against for arm, its in arms(made).items() if its.against}
     assert {arm: one.reference for arm, one in found.items()} == {"A1": "base", "A2": "A1"}
     assert found["A2"].differences["ppl"].test.difference == pytest.approx(math.log(4 / 3))
-    assert "Held against another arm than base: A2 against A1." in footnotes(runs_dir)
+    assert "Held against another arm than base: A2 against A1." in footnotes(made)
 
 
 def test_an_arm_on_another_text_is_held_against_its_reference_on_that(runs_dir: Path, make_arm: MakeArm) -> None:
@@ -176,15 +168,16 @@ def test_an_arm_on_another_text_is_held_against_its_reference_on_that(runs_dir: 
     make_arm("base", [0.9, 0.91], [2.0, 2.2])
     make_arm("A1", [0.9, 0.91], [3.0, 3.3], store="s1", references=french)
     make_arm("A2", [0.9, 0.91], [4.0, 4.4], store="s1", references=french)
-    found = arms(runs_dir)
+    made = compared(runs_dir)
+    found = arms(made)
     assert found["A1"].against is not None
     assert found["A1"].against.differences == {}
     assert found["A2"].against is not None
     assert found["A2"].against.differences["ppl"].test.difference == pytest.approx(math.log(4 / 3))
     assert found["A2"].against.differences["bleu"].test.difference == 0
     assert found["A2"].scores == {}  # nothing of it is compared with the baseline
-    assert "Not compared: A1: " in told(runs_dir)
-    assert "store s1 (baseline: s0)" in footnotes(runs_dir)  # of A1
+    assert "Not compared: A1: " in told(made)
+    assert "store s1 (baseline: s0)" in footnotes(made)  # of A1
 
 
 def test_an_arm_of_one_seed_has_the_interval_in_which_another_seed_of_the_baseline_would_lie(
@@ -192,7 +185,7 @@ def test_an_arm_of_one_seed_has_the_interval_in_which_another_seed_of_the_baseli
 ) -> None:
     make_arm("base", [0.9, 0.91, 0.92], [2.0, 2.1, 2.2])
     make_arm("A1", [0.9], [3.0])
-    against = arms(runs_dir)["A1"].against
+    against = arms(compared(runs_dir))["A1"].against
     assert against is not None
     deviation = statistics.stdev(map(math.log, (2.0, 2.1, 2.2)))
     reach = stats.t.isf(0.025, 2) * deviation * math.sqrt(1 + 1 / 3)
@@ -207,31 +200,33 @@ def test_what_hides_in_a_small_test_set_no_seed_will_show(runs_dir: Path, make_r
     for arm, lines in zip(("base", "A1"), halves, strict=True):
         for seed, last in ((1, "dog cat"), (2, "dog dog")):
             make_run(arm, seed, translations=[*lines[:-1], last], references=REFERENCES)
-    against = arms(runs_dir)["A1"].against
+    made = compared(runs_dir)
+    against = arms(made)["A1"].against
     assert against is not None
     spread = against.differences["bleu"].spread
     assert spread is not None
     assert spread.of_test_sets > 10 * spread.of_run
-    assert "a true difference of so much: 0.5 BLEU no number" in footnotes(runs_dir)
+    assert "a true difference of so much: 0.5 BLEU no number" in footnotes(made)
 
 
 def test_without_references_bleu_is_not_tested_and_perplexity_is(runs_dir: Path, make_run: Make) -> None:
     for seed in (1, 2):
         make_run("base", seed, bleu=40.0 + seed, ppl=3.0 + seed)
         make_run("A1", seed, bleu=30.0 + seed, ppl=5.0 + seed)
-    against = arms(runs_dir)["A1"].against
+    made = compared(runs_dir)
+    against = arms(made)["A1"].against
     assert against is not None
     bleu = against.differences["bleu"]
     assert (bleu.test.difference, bleu.test.p, bleu.holm) == (-10.0, None, None)
     assert against.differences["ppl"].holm is not None
-    assert "Not compared: all arms: the runs have no references.test.txt" in told(runs_dir)
+    assert "Not compared: all arms: the runs have no references.test.txt" in told(made)
 
 
 def test_references_that_another_run_of_the_same_text_kept_will_do(runs_dir: Path, make_arm: MakeArm) -> None:
     for run in make_arm("base", [0.9, 0.91]):
         run.references_file.unlink()
     make_arm("A1", [0.8, 0.81])
-    against = arms(runs_dir)["A1"].against
+    against = arms(compared(runs_dir))["A1"].against
     assert against is not None
     assert against.differences["bleu"].holm is not None
 
@@ -240,22 +235,24 @@ def test_arms_tested_on_other_sentences_are_refused_by_name(runs_dir: Path, make
     make_arm("base", [0.9, 0.91])
     make_arm("A1", [0.9, 0.91], references=REFERENCES[::-1], store="other")
     make_arm("A2", [0.8, 0.81])
-    found = arms(runs_dir)
+    made = compared(runs_dir)
+    found = arms(made)
     assert found["A1"].against is not None
     assert found["A1"].against.differences == {}
     assert found["A2"].against is not None
     assert found["A2"].against.differences["bleu"].holm is not None
-    assert "Not compared: A1: its references are not base's." in told(runs_dir)
+    assert "Not compared: A1: its references are not base's." in told(made)
 
 
 def test_arms_scored_otherwise_are_refused_by_name(runs_dir: Path, make_arm: MakeArm) -> None:
     make_arm("base", [0.9, 0.91])
     make_arm("A1", [0.9, 0.91], signature="nrefs:1|tok:char")
-    found = arms(runs_dir)["A1"]
+    made = compared(runs_dir)
+    found = arms(made)["A1"]
     assert found.against is not None
     assert "bleu" not in found.against.differences
     assert found.why_not == ["its sacreBLEU signature is nrefs:1|tok:char, base's nrefs:1|tok:13a"]
-    assert f"Not compared: A1: {found.why_not[0]}." in told(runs_dir)
+    assert f"Not compared: A1: {found.why_not[0]}." in told(made)
 
 
 def test_sentences_are_split_into_words_as_their_score_was(runs_dir: Path, make_run: Make) -> None:
@@ -267,7 +264,7 @@ def test_sentences_are_split_into_words_as_their_score_was(runs_dir: Path, make_
             bleu = corpus_bleu(ours, [chinese], tokenize="char").score
             made = {"translations": ours, "references": chinese, "signature": "nrefs:1|tok:char|smooth:exp"}
             make_run(arm, seed, bleu=bleu, **made)
-    found = arms(runs_dir)["A1"]
+    found = arms(compared(runs_dir))["A1"]
     assert found.why_not == []
     assert found.against is not None
     assert found.against.differences["bleu"].holm is not None
@@ -279,15 +276,16 @@ def test_sentences_are_compared_in_lower_case_where_their_score_was(runs_dir: Pa
         ours = translated(share, 1)
         bleu = corpus_bleu(ours, [loud], lowercase=True).score
         make_run(arm, bleu=bleu, translations=ours, references=loud, signature="nrefs:1|case:lc|tok:13a")
-    assert arms(runs_dir)["A1"].why_not == []
+    assert arms(compared(runs_dir))["A1"].why_not == []
 
 
 def test_a_seed_that_was_scored_otherwise_than_the_others_is_named(runs_dir: Path, make_run: Make) -> None:
     make_run("base", 1)
     make_run("base", 2)
     make_run("base", 3, signature="nrefs:1|tok:char")
-    assert "Not compared: base: its sacreBLEU signature is nrefs:1|tok:char" in told(runs_dir)
-    assert "base's nrefs:1|tok:13a (seed 3)." in told(runs_dir)
+    made = compared(runs_dir)
+    assert "Not compared: base: its sacreBLEU signature is nrefs:1|tok:char" in told(made)
+    assert "base's nrefs:1|tok:13a (seed 3)." in told(made)
 
 
 def test_other_word_pieces_of_the_same_sentences_part_perplexity_and_not_bleu(
@@ -295,11 +293,12 @@ def test_other_word_pieces_of_the_same_sentences_part_perplexity_and_not_bleu(
 ) -> None:
     make_arm("base", [0.9, 0.91])
     make_arm("A1", [0.8, 0.81], store="more pieces")
-    found = arms(runs_dir)["A1"].against
+    made = compared(runs_dir)
+    found = arms(made)["A1"].against
     assert found is not None
     assert "ppl" not in found.differences
     assert found.differences["bleu"].holm is not None
-    assert "A1: its perplexity is over other text or other subwords." in told(runs_dir)
+    assert "A1: its perplexity is over other text or other subwords." in told(made)
 
 
 def test_without_references_the_fingerprint_tells_that_the_text_is_the_same(runs_dir: Path, make_run: Make) -> None:
@@ -321,9 +320,10 @@ def test_what_is_not_compared_with_the_baseline_is_not_ranked_with_it_either(run
     make_run("A1", ppl=4.0)
     for arm in ("A2", "E1", "long"):
         make_run(arm, store="other pieces")
-    found = {arm.arm: set(arm.scores) for arm in compared(runs_dir).arms}
+    made = compared(runs_dir)
+    found = {arm.arm: set(arm.scores) for arm in made.arms}
     assert found == {"base": {"ppl", "bleu"}, "A1": {"ppl", "bleu"}, "A2": set(), "E1": set(), "long": set()}
-    assert compared(runs_dir).ranks["ppl"].spearman.arms == 2
+    assert made.ranks["ppl"].spearman.arms == 2
 
 
 @pytest.mark.parametrize("damage", [b"", b"\xff\xfe broken\n"])
@@ -332,29 +332,32 @@ def test_damaged_references_of_one_arm_leave_the_others_alone(damage: bytes, run
     make_arm("A1", [0.8, 0.81])
     damaged = make_arm("A2", [0.8, 0.81])[0].references_file
     damaged.write_bytes(damage)
-    found = arms(runs_dir)
+    made = compared(runs_dir)
+    found = arms(made)
     assert found["A1"].against is not None
     assert found["A1"].against.differences["bleu"].holm is not None
     assert found["A2"].against is not None
     assert "bleu" not in found["A2"].against.differences
-    assert f"Not compared: A2: {damaged}" in told(runs_dir)
+    assert f"Not compared: A2: {damaged}" in told(made)
 
 
 def test_a_copied_directory_is_no_second_seed(runs_dir: Path, make_arm: MakeArm) -> None:
     for arm in ("base", "A1"):
         [run] = make_arm(arm, [0.9])
         shutil.copytree(run.path, run.path.with_name(f"{run.path.name}0"))
-    assert [len(arm.runs) for arm in compared(runs_dir).arms[:2]] == [1, 1]
-    assert not compared(runs_dir).several_seeds
-    assert "\n".join(compared(runs_dir).left_out).count("the same run as") == 2
+    made = compared(runs_dir)
+    assert [len(arm.runs) for arm in made.arms[:2]] == [1, 1]
+    assert not made.several_seeds
+    assert "\n".join(made.left_out).count("the same run as") == 2
 
 
 def test_a_directory_copied_to_another_arm_is_no_run_of_it(runs_dir: Path, make_arm: MakeArm) -> None:
     [run] = make_arm("base", [0.9])
     copy = run.path.parent.with_name("A1") / run.path.name
     shutil.copytree(run.path, copy)
-    assert [bool(arm.runs) for arm in compared(runs_dir).arms[:2]] == [True, False]
-    assert f"Left out: {copy}, which is a run of the arm base." in compared(runs_dir).left_out
+    made = compared(runs_dir)
+    assert [bool(arm.runs) for arm in made.arms[:2]] == [True, False]
+    assert f"Left out: {copy}, which is a run of the arm base." in made.left_out
 
 
 def test_translations_that_are_too_few_or_score_otherwise_are_named(runs_dir: Path, make_arm: MakeArm) -> None:
@@ -362,11 +365,12 @@ def test_translations_that_are_too_few_or_score_otherwise_are_named(runs_dir: Pa
     short, swapped = make_arm("A1", [0.8, 0.81])[1], make_arm("A2", [0.8, 0.81])[0]
     short.hypotheses_file.write_text("one line\n")
     swapped.hypotheses_file.write_text("\n".join(REFERENCES) + "\n")
-    notes = told(runs_dir)
+    made = compared(runs_dir)
+    found, notes = arms(made), told(made)
     assert f"A1: {short.hypotheses_file} has 1 lines for 80 references." in notes
     assert f"A2: the translations in {swapped.path} score 100.00 BLEU, where its result says" in notes
     for arm in ("A1", "A2"):
-        against = arms(runs_dir)[arm].against
+        against = found[arm].against
         assert against is not None
         assert against.differences["bleu"].test.p is None
 
@@ -376,11 +380,12 @@ def test_a_run_that_diverged_enters_no_mean_and_is_named(ppl: float, runs_dir: P
     make_run("base", 1, ppl=ppl)
     make_run("base", 2, ppl=2.0)
     make_run("A1", 1, ppl=ppl)
-    found = arms(runs_dir)
+    made = compared(runs_dir)
+    found = arms(made)
     assert found["base"].means["ppl"].value == 2.0
     assert ([run.seed for run in found["base"].diverged], found["base"].seeds) == ([1], [2])
     assert (found["A1"].means, found["A1"].against) == ({}, None)
-    assert f"base, seed 1, diverged (the test perplexity is {ppl}): it enters no mean." in told(runs_dir)
+    assert f"base, seed 1, diverged (the test perplexity is {ppl}): it enters no mean." in told(made)
 
 
 def test_a_baseline_that_was_stopped_before_it_was_scored_takes_nobodys_comparison_with_it(
@@ -391,10 +396,11 @@ def test_a_baseline_that_was_stopped_before_it_was_scored_takes_nobodys_comparis
     result = stopped.result()
     result["test"] = {"perplexity": math.nan, "bleu": math.nan, "sentences": 0, "tokens": 0}
     stopped.result_file.write_text(json.dumps(result))
-    make_run("A1", ppl=3.0)
-    found = arms(runs_dir)
+    make_run("A1", ppl=3.0, translations=REFERENCES, references=REFERENCES)
+    made = compared(runs_dir)
+    found = arms(made)
     assert set(found["A1"].scores) == {"ppl", "bleu"}
-    assert not [note for note in told(runs_dir) if "Not compared" in note]
+    assert "Not compared" not in told(made)
 
 
 def test_a_score_whose_square_is_no_float_is_not_compared(tmp_path: Path) -> None:
@@ -419,7 +425,7 @@ def test_more_or_less_than_the_baselines_budget_is_said_in_multiples_of_it(runs_
     make_run("base", tokens=1000, flops=5e9)
     make_run("A1", tokens=1050, flops=1e10)
     make_run("A2", parameters=1_052_246, tokens=500)
-    found = arms(runs_dir)
+    found = arms(compared(runs_dir))
     assert found["A1"].budget_differs == ["2.00 × the FLOPs"], "5 % more tokens are about the same"
     assert found["A2"].budget_differs == ["2.00 × the parameters", "0.50 × the tokens"]
     assert found["base"].budget_differs == []
@@ -428,14 +434,14 @@ def test_more_or_less_than_the_baselines_budget_is_said_in_multiples_of_it(runs_
 def test_any_arm_may_be_the_baseline(runs_dir: Path, make_arm: MakeArm) -> None:
     make_arm("base", [0.9, 0.91])
     make_arm("A1", [0.8, 0.81])
-    one, other = arms(runs_dir), arms(runs_dir, "A1")
+    made = report("heads", runs_dir, {}, "A1")
+    one, other = arms(compared(runs_dir)), arms(made.compared)
     assert one["A1"].against is not None
     assert other["base"].against is not None
     there, back = (its.against.differences["bleu"].test.difference for its in (one["A1"], other["base"]))
     assert there == pytest.approx(-back)
-    table = report("heads", runs_dir, {}, "A1").rows
-    heads = [column.header for column in table.columns].index("h")
-    assert [row.texts[heads] for row in table.rows[:2]] == ["8", "1"], "an arm that is not as the baseline says how"
+    heads = [column.header for column in made.rows.columns].index("h")
+    assert [row.texts[heads] for row in made.rows.rows[:2]] == ["8", "1"], "an arm that is not as the baseline says how"
     with pytest.raises(UserError, match=re.escape("heads has no arm 'A3'; did you mean A2 or A1?")):
         compared(runs_dir, "A3")
 
@@ -443,7 +449,7 @@ def test_any_arm_may_be_the_baseline(runs_dir: Path, make_arm: MakeArm) -> None:
 def test_without_the_baseline_arms_stand_alone(runs_dir: Path, make_run: Make) -> None:
     make_run("A1", 1, ppl=3.0)
     make_run("A1", 2, ppl=4.0)
-    found = arms(runs_dir)
+    found = arms(compared(runs_dir))
     assert found["A1"].means["ppl"].value == 3.5
     assert found["A1"].against is None
     assert not found["base"].runs
@@ -472,13 +478,14 @@ def test_where_no_arm_varies_over_its_seeds_the_report_says_that_nobody_knows_ho
     for arm, right in (("base", 0.9), ("A1", 0.8)):
         for seed in (1, 2):
             make_run(arm, seed, translations=translated(right, 7), references=REFERENCES)
-    told = footnotes(runs_dir)
+    told = footnotes(compared(runs_dir))
     assert "How many seeds would show a difference of BLEU is not known: the runs of each arm score alike" in told
     make_run("A1", 3, translations=translated(0.7, 8), references=REFERENCES)
-    assert "the runs of base score alike" in footnotes(runs_dir), "half of the arms do not vary"
+    assert "the runs of base score alike" in footnotes(compared(runs_dir)), "half of the arms do not vary"
     make_run("base", 3, translations=translated(0.8, 9), references=REFERENCES)
-    assert "is not known" not in footnotes(runs_dir)
-    assert "Seeds an arm that would likely show" in footnotes(runs_dir)
+    told = footnotes(compared(runs_dir))
+    assert "is not known" not in told
+    assert "Seeds an arm that would likely show" in told
 
 
 @pytest.mark.parametrize(("right", "is_told"), [(0.05, False), (0.8, True)])
@@ -488,18 +495,19 @@ def test_near_the_floor_of_a_metric_nothing_is_said_of_how_many_seeds(
     for arm in ("base", "A1"):
         for seed in (1, 2):
             make_run(arm, seed, translations=translated(right, seed), references=REFERENCES)
-    assert ("Seeds an arm that would likely show" in footnotes(runs_dir)) == is_told
+    assert ("Seeds an arm that would likely show" in footnotes(compared(runs_dir))) == is_told
 
 
 def test_the_interval_of_an_arm_with_one_seed_stands_below_the_table(runs_dir: Path, make_run: Make) -> None:
     for seed in (1, 2, 3):
         make_run("base", seed, ppl=3.0 + 0.1 * seed)
     make_run("A1", ppl=4.0)
-    found = arms(runs_dir)["A1"].against
+    made = compared(runs_dir)
+    found = arms(made)["A1"].against
     assert found is not None
     interval = found.differences["ppl"].test.interval
     assert interval is not None
     low, high = (f"{end:.3f}" for end in interval)
-    assert f"is taken to vary as the others do: A1 [{low}, {high}]." in footnotes(runs_dir)
+    assert f"is taken to vary as the others do: A1 [{low}, {high}]." in footnotes(made)
     make_run("A1", 2, ppl=4.1)
-    assert "is taken to vary" not in footnotes(runs_dir)
+    assert "is taken to vary" not in footnotes(compared(runs_dir))

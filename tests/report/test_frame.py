@@ -279,6 +279,12 @@ def test_several_metrics_of_a_csv_are_compared_and_a_missing_one_is_said_to_be(f
     assert "c, seed 1, diverged (its loss is nan)" in table
 
 
+def test_the_first_metric_that_a_csv_has_says_whether_a_run_diverged(foreign: Path) -> None:
+    foreign.write_text("arm,seed,test_bleu\na,1,20\na,2,nan\na,3,22\n")
+    [arm] = results_of_csv(foreign).compare().arms
+    assert (arm.means["bleu"].value, arm.seeds) == (21.0, [1, 3])
+
+
 @pytest.mark.parametrize("diverged", ["", "NA", "nan", "None", "0.0", "False"])
 def test_what_a_table_says_of_numbers_that_were_not_measured_excludes_no_run(diverged: str, foreign: Path) -> None:
     foreign.write_text(

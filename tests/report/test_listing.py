@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from etude.cli.main import main
 from etude.cli.results import main as results
 from etude.errors import UserError
 from etude.store.run_dir import RunDir
@@ -42,17 +41,6 @@ def test_it_prints_csv_and_says_on_stderr_what_it_left_out(
     ]
 
 
-def test_the_command_line_knows_why_a_run_is_missing(
-    runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
-) -> None:
-    make_run("base")
-    make_run("A1", finished=False).log_file.write_text("RuntimeError: no such luck\n")
-    with pytest.raises(SystemExit) as end:
-        main(["results", "heads"])
-    assert end.value.code == 0
-    assert "Left out: A1, seed 1: failed, RuntimeError: no such luck." in capsys.readouterr().err
-
-
 def test_files_are_written_as_asked_and_nothing_is_printed(
     runs_dir: Path, make_run: Make, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,11 +61,6 @@ def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[st
     with pytest.raises(SystemExit):
         results(["--help"])
     assert "heads" in capsys.readouterr().out.partition("Studies: ")[2]
-
-
-def test_a_mistyped_option_is_told(runs_dir: Path) -> None:
-    with pytest.raises(UserError, match=r"etude results takes no --cvs; did you mean --csv"):
-        results(["heads", "--cvs", "x"])
 
 
 def test_parquet_is_not_for_the_terminal(make_run: Make) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from etude.cli.status import main as status
 from etude.report import make_report, report, results, results_of_csv
@@ -15,6 +14,8 @@ from etude.report.comparison import Compared
 from etude.report.render.html.data import data
 from etude.report.statistics import Scores, moderate, moderated_test
 from etude.store.run_dir import RunDir
+
+from .conftest import declared
 
 Make = Callable[..., RunDir]
 METRICS = {
@@ -29,8 +30,7 @@ CHRF = {"base": (60.0, 61.0, 62.5), "A1": (50.0, 51.0, 52.0), "A2": (61.0, 60.5,
 @pytest.fixture
 def measured(runs_dir: Path, make_run: Make) -> Path:
     """Three arms of three seeds in a study that shows chrF, TER and a user's metric, and no BLEU."""
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    file.write_text(file.read_text() + yaml.safe_dump({"metrics": METRICS}, sort_keys=False))
+    declared(runs_dir, metrics=METRICS)
     for arm, scores in CHRF.items():
         for seed, score in enumerate(scores, start=1):
             scored(make_run(arm, seed, ppl=3 + 0.01 * seed), chrf=score, ter=100 - score, exact=score / 1000)
@@ -127,9 +127,8 @@ def test_a_score_that_is_not_finite_and_not_of_the_test_set_leaves_the_other_sco
     runs_dir: Path, make_run: Make
 ) -> None:
     """Such a run did not diverge, so that its other scores count."""
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
     told = {"valid": {"key": "valid.perplexity", "scale": "log", "label": "valid PPL"}, "bleu": {"sentences": ""}}
-    file.write_text(file.read_text() + yaml.safe_dump({"metrics": told}, sort_keys=False))
+    declared(runs_dir, metrics=told)
     for arm, seed in (("base", 1), ("base", 2), ("A1", 1), ("A1", 2)):
         make_run(arm, seed, valid={"perplexity": math.inf if (arm, seed) == ("A1", 2) else 3.0 + seed})
     found = compared(runs_dir)
@@ -149,9 +148,7 @@ def test_the_frame_has_a_column_for_each_metric(measured: Path) -> None:
 def test_one_number_of_a_result_divided_by_another_is_a_metric_and_comes_back_from_a_csv(
     runs_dir: Path, make_run: Make
 ) -> None:
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    speed = {"ppl": {}, "speed": {"key": "tokens/seconds", "label": "tok/s"}}
-    file.write_text(file.read_text() + yaml.safe_dump({"metrics": speed}, sort_keys=False))
+    declared(runs_dir, metrics={"ppl": {}, "speed": {"key": "tokens/seconds", "label": "tok/s"}})
     make_run("base", 1, tokens=3000, seconds=2.0)
     make_run("A1", 1, tokens=3000, seconds=4.0)
     made = report("heads", runs_dir, {})
@@ -180,19 +177,8 @@ def test_latex_and_the_page_name_the_same_metrics(measured: Path) -> None:
     assert page["arms"][0]["facts"]["chrF"].startswith("61.2 (")
 
 
-def test_a_perplexity_that_is_declared_alone_is_compared_in_nats(runs_dir: Path, make_run: Make) -> None:
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    file.write_text(file.read_text() + yaml.safe_dump({"metrics": {"ppl": {}}}))
-    make_run("base", ppl=2.0)
-    make_run("A1", ppl=4.0)
-    [against] = [arm.against for arm in compared(runs_dir).arms if arm.against]
-    assert against.differences["ppl"].test.difference == pytest.approx(math.log(2))
-    assert "Δ ln PPL" in report("heads", runs_dir, {}).markdown()
-
-
 def test_a_score_of_nothing_on_a_logarithmic_scale_is_not_compared(runs_dir: Path, make_run: Make) -> None:
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    file.write_text(file.read_text() + yaml.safe_dump({"metrics": {"ter": {"scale": "log", "better": "lower"}}}))
+    declared(runs_dir, metrics={"ter": {"scale": "log", "better": "lower"}})
     scored(make_run("base"), ter=50.0)
     scored(make_run("A1"), ter=0.0)
     assert "Not compared: A1: its ter is 0, which has no logarithm." in compared(runs_dir).notes

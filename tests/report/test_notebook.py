@@ -1,7 +1,5 @@
 """`etude.results` and `etude.compare`: what a notebook shows is what the report says, and never fills the screen."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from html import escape
@@ -13,8 +11,6 @@ import etude
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.report import Report, make_report, results_of_csv
-
-RECORDS = sorted(shipped("experiments").glob("*/record.csv"))
 
 
 @cache
@@ -128,12 +124,6 @@ def test_the_door_is_the_report(
         etude.results("head")
     with pytest.raises(UserError, match=r"heads has no arm 'A3'; did you mean A[12] or A[12]"):
         etude.compare("heads", "A3")
-
-
-def test_a_comparison_is_made_without_torch(make_run: Callable[..., object], runs_dir: Path) -> None:
-    make_run("base")
-    asked = "import etude, sys; repr(etude.compare('heads')); etude.results('heads'); assert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", asked], check=True)
 
 
 def test_a_name_that_the_package_does_not_have_is_an_attribute_error() -> None:

@@ -1,8 +1,6 @@
 import io
 import math
 import statistics
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,10 @@ from rich.console import Console
 from scipy import stats
 
 from etude.errors import UserError
-from etude.report import Report, report
+from etude.report import report
 from etude.store.run_dir import RunDir
+
+from .conftest import declared, printed
 
 Make = Callable[..., RunDir]
 
@@ -29,13 +29,6 @@ def table(runs_dir: Path, **where: str) -> dict[str, dict[str, str]]:
 def notes(runs_dir: Path, **where: str) -> str:
     rows = report("heads", runs_dir, where).rows
     return "\n".join([*rows.sentences, *rows.left_out])
-
-
-def printed(made: Report, width: int) -> str:
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(made)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
 
 
 def test_ours_stands_beside_the_papers_and_cells_are_blank_where_as_in_the_baseline(
@@ -214,13 +207,6 @@ def test_another_budget_than_the_baselines_is_footnoted(runs_dir: Path, make_run
     assert "100 to 300 steps" in notes(runs_dir)
 
 
-def test_another_text_than_the_baselines_is_footnoted(runs_dir: Path, make_run: Make) -> None:
-    make_run("base", store="old")
-    make_run("A1", store="new")
-    assert "A1¹" in table(runs_dir)
-    assert "store new (baseline: old)" in notes(runs_dir)
-
-
 @pytest.mark.parametrize(("values", "words"), [((True, False), True), (([1, 2], [2]), True), ((1, 0.5), False)])
 def test_what_is_no_number_sorts_as_a_word(
     values: tuple[object, object], words: bool, runs_dir: Path, make_run: Make
@@ -246,8 +232,7 @@ def test_without_scores_of_translations_nothing_is_said_of_how_many_were_scored(
     run = make_run("base")
     run.write_result(run.result() | {"test": run.result()["test"] | {"pairs": 2_000}})
     assert "tested on 2,000 sentences, BLEU on the first 1,000 of them" in notes(runs_dir)
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    file.write_text(f"{file.read_text()}metrics: {{ppl: {{}}}}\n")
+    declared(runs_dir, metrics={"ppl": {}})
     assert "tested on 2,000 sentences; PPL per subword" in notes(runs_dir)
 
 
@@ -403,11 +388,10 @@ def test_seeds_of_an_edited_config_or_text_are_not_averaged_with_older_ones(
     assert "Left out: 2 runs of another config or text than those shown of the same arm." in notes(runs_dir)
 
 
-@pytest.mark.parametrize("length", [30, 60, 120, 175])
-def test_a_run_whose_config_was_cut_short_is_left_out_and_named(length: int, runs_dir: Path, make_run: Make) -> None:
+def test_a_run_whose_config_was_cut_short_is_left_out_and_named(runs_dir: Path, make_run: Make) -> None:
     make_run("base")
     torn = make_run("A1")
-    torn.config_file.write_text(torn.config_file.read_text()[:length])
+    torn.config_file.write_text(torn.config_file.read_text()[:120])
     told = notes(runs_dir)
     assert f"Left out: {torn.config_file} is incomplete: delete the directory and train again." in told
 
@@ -457,18 +441,6 @@ def test_a_filter_that_nothing_meets_is_told_with_what_there_is(
         report("heads", runs_dir, where)
 
 
-@pytest.mark.parametrize("width", [72, 80, 100, 160])
-def test_no_cell_is_cut_off_however_narrow_the_terminal(width: int, runs_dir: Path, make_run: Make) -> None:
-    for seed in (1, 2):
-        make_run("base", seed, ppl=3.0 + seed)
-        make_run("E1", seed)
-    text = printed(report("heads", runs_dir, {}), width)
-    assert "…" not in text
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= width
-    for cell in ("4.50 ± 6.35", "25.8", "0.526", "not run"):
-        assert cell in text
-
-
 def test_a_wide_terminal_has_the_papers_columns_and_a_narrow_one_names_the_changes(
     runs_dir: Path, make_run: Make
 ) -> None:
@@ -497,12 +469,6 @@ def test_markdown_holds_the_same_cells(runs_dir: Path, make_run: Make) -> None:
     assert cells[2:] == [row.texts for row in made.rows.rows]
     assert {len(row) for row in cells} == {len(made.rows.columns)}
     assert all(note in lines for note in made.rows.sentences)
-
-
-def test_the_report_imports_neither_torch_nor_hydra() -> None:
-    code = "import sys, etude.cli.report; print({'torch', 'hydra', 'omegaconf'} & set(sys.modules))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "set()\n"
 
 
 def test_a_failed_attempt_of_another_config_is_not_awaited(runs_dir: Path, make_run: Make) -> None:

@@ -1,3 +1,5 @@
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from xml.etree import ElementTree
@@ -95,9 +97,6 @@ def test_help_names_the_studies(runs_dir: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["heads", "--markdwn", "x"], "did you mean --markdown"),
-        (["heads", "pocket"], "'pocket' is not key=value"),
-        (["heads", "--markdown"], "--markdown needs FILE: write the table"),
         (["heads", "--latex-notes"], "--latex-notes needs N: the notes below it: none, short .* or full, the default"),
         (["heads", "--latex=t.tex", "--latex-notes=long"], "--latex-notes=long: choose one of full, short, none"),
         (["heads", "--latex=t.tex", "--latex-columns=3"], "--latex-columns=3: choose one of 1, 2"),
@@ -138,3 +137,19 @@ def test_a_page_says_what_was_typed_to_make_it(make_run: Make, tmp_path: Path) -
     report(["heads", "scale=pocket", "--baseline", "A1", "--html", str(tmp_path / "page.html")])
     typed = "etude report heads scale=pocket --baseline A1 --html page.html"  # whoever gets it has other folders
     assert f"Made by <code>{typed}</code>" in (tmp_path / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_report_imports_neither_torch_nor_hydra_and_wandb_only_where_it_is_asked_for(
+    runs_dir: Path, make_run: Make
+) -> None:
+    make_run("base")
+    lines = (
+        "import sys, etude.cli.report",
+        "assert not {'torch', 'hydra', 'omegaconf'} & {*sys.modules}",
+        "repr(etude.compare('heads')); etude.results('heads')",
+        "assert 'torch' not in sys.modules",
+        "from etude.report.render.wandb import fetch, publish",
+        "etude.cli.report.main(['heads'])",
+        "assert not {'wandb', 'wandb_workspaces', 'torch'} & {*sys.modules}",
+    )
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, cwd=runs_dir.parent)

@@ -227,12 +227,13 @@ def test_results_are_a_row_a_trial(
 ) -> None:
     import pandas as pd
 
-    found = made(tmp_path, stopping=Above(8.0), n_trials=8)
+    found = made(tmp_path, stopping=Above(11.0), n_trials=8)
     monkeypatch.chdir(tmp_path)
     results(["first.yaml", "--csv", "t.csv"])
     read = pd.read_csv(tmp_path / "t.csv")
     assert [*read["trial"]] == [*range(8)]
     assert [*read["state"]] == [str(trial.state) for trial in found.trials]
     assert [*read["x"]] == [float(trial.words["x"]) for trial in found.trials]
+    assert {*read["state"]} == {"finished", "pruned"}
     ended = read["state"] == "finished"
     assert read["valid.loss"].notna().tolist() == ended.tolist() == read["curve"].isna().tolist()

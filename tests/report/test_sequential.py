@@ -11,6 +11,8 @@ from etude.report import statistics as st
 from etude.report.comparison import Difference
 from etude.store.run_dir import RunDir
 
+from .conftest import declared
+
 LEAST, MOST, MARGIN = 2, 5, 0.05
 SHARES = [n / MOST for n in range(LEAST, MOST + 1)]
 ARMS = ("base", "A1", "A2", "E1", "long")
@@ -21,11 +23,8 @@ Make = Callable[..., RunDir]
 
 @pytest.fixture
 def study(runs_dir: Path) -> Path:
-    file = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    sequential = (
-        f"seeds: {{least: {LEAST}, most: {MOST}, until: decided}}\nagreement: {{large: 0.03, margin: {MARGIN}}}\n"
-    )
-    file.write_text(file.read_text() + sequential)
+    seeds = {"least": LEAST, "most": MOST, "until": "decided"}
+    declared(runs_dir, seeds=seeds, agreement={"large": 0.03, "margin": MARGIN})
     return runs_dir
 
 

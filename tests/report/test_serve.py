@@ -172,6 +172,8 @@ def test_of_what_is_under_way_the_page_has_the_setting_that_is_asked_for(
     assert 2 * one.count("base, seed 1") == both.count("base, seed 1")
     with pytest.raises(UserError, match="no run has scale=nowhere"):
         study_page("heads", runs_dir, {"scale": "nowhere"})
+    make_run("A1", scale="base")
+    assert "No run is finished yet" in study_page("heads", runs_dir, {"scale": "pocket"})
 
 
 def test_runs_of_several_configs_are_no_one_curve(

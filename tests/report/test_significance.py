@@ -14,6 +14,8 @@ from etude.report.comparison import Against, Difference
 from etude.report.statistics import Scores, moderate, moderated_test
 from etude.store.run_dir import RunDir
 
+from .conftest import declared
+
 Make = Callable[..., RunDir]
 
 REFERENCES = [f"the {word} man sees a {word} dog in the garden" for word in ("old", "young", "good", "new")] * 20
@@ -139,8 +141,7 @@ def test_where_a_seed_diverged_the_others_give_no_star_and_show_no_tie(
     (folder / "paper.yaml").write_text(
         yaml.safe_dump({"arms": {"base": {"ppl": 5.0}, "A1": {"ppl": 6.0}, "A2": {"ppl": 5.0}}})
     )
-    study = folder / "study.yaml"
-    study.write_text(study.read_text() + yaml.safe_dump({"agreement": {"large": 0.03, "margin": 0.05}}))
+    declared(runs_dir, agreement={"large": 0.03, "margin": 0.05})
     ppl = {"base": [2.0, 2.001, 2.002], "A1": [2.5, 2.501, 2.502], "A2": [2.0, 2.002, 2.001]}
     for name, values in ppl.items():
         for seed, value in enumerate(values, 1):
@@ -175,10 +176,7 @@ def test_what_an_arm_borrows_does_not_depend_on_the_order_of_the_arms(runs_dir: 
 
 def test_the_oracle_of_differences_is_scipys(runs_dir: Path, make_decoded: Callable[[str, int, int], RunDir]) -> None:
     """A metric without sentences, read from the result, of two decodings of the same trainings."""
-    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    study.write_text(
-        study.read_text() + yaml.safe_dump({"metrics": {"chrf": {"key": "test.chrf", "better": "higher"}}})
-    )
+    declared(runs_dir, metrics={"chrf": {"key": "test.chrf", "better": "higher"}})
     values = {"base": [40.0, 45.0, 50.0], "A2": [40.5, 45.4, 50.8]}
     for arm, scores in values.items():
         for seed, score in enumerate(scores, 1):

@@ -1,6 +1,5 @@
 """Two readings of one study: a value shared by all arms, and each arm at its own best."""
 
-import io
 import json
 import math
 import os
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from rich.console import Console
 
 from etude.cli.results import main
 from etude.errors import UserError
@@ -21,14 +19,15 @@ from etude.store.run_dir import RunDir
 from etude.store.run_state import State, Stop, write_stop
 from etude.study.study import load_study
 
+from .conftest import declared, printed
+
 Make = Callable[..., RunDir]
 
 
 @pytest.fixture
 def tried(runs_dir: Path, make_run: Make) -> Make:
     """The study `heads`, which tunes its rate; makes runs with a rate, a validation and a test perplexity."""
-    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    study.write_text(study.read_text() + yaml.safe_dump({"tune": {"budget.lr_factor": [0.5, 1.0]}, "pilots": [101]}))
+    declared(runs_dir, tune={"budget.lr_factor": [0.5, 1.0]}, pilots=[101])
 
     def make(
         arm: str,
@@ -106,18 +105,17 @@ def test_a_list_of_runs_that_share_their_best_lacks_none(
 
 @pytest.mark.parametrize("width", [60, 72, 80, 100, 160])
 def test_the_widest_table_keeps_every_cell_beside_its_arm(width: int, runs_dir: Path, tried: Make) -> None:
-    """Six columns of numbers and both readings do not fit into 80 columns, in one piece."""
+    """Six columns of numbers and both readings do not fit into 80 columns, in one piece; nor into 60, broken."""
     for arm in ("base", "A1"):
         for rate in (0.5, 1.0):
             tried(arm, 101, rate, ppl=99.0)
             for seed in (11, 12, 13):
                 tried(arm, seed, rate, ppl=300.0 + 10 * seed)
     made = report("heads", runs_dir, {})
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(made)
-    assert isinstance(console.file, io.StringIO)
-    lines = console.file.getvalue().splitlines()
-    assert max(len(line.rstrip()) for line in lines) <= width
+    text = printed(made, width)
+    assert "…" not in text
+    lines = text.splitlines()
+    assert width == 60 or max(len(line.rstrip()) for line in lines) <= width
     columns = [not column.about_arm for column in made.rows.columns]
     for row in made.rows.rows:
         beside = " ".join(line for line in lines if line.split(" ")[0] == row.texts[0])
@@ -230,8 +228,7 @@ def test_of_trials_before_and_after_an_edit_the_newer_decide(names: str, runs_di
 
 
 def test_pilot_seeds_without_anything_to_tune_are_left_out_and_nothing_is_tuned(runs_dir: Path, make_run: Make) -> None:
-    study = runs_dir.parent / "experiments" / "heads" / "study.yaml"
-    study.write_text(study.read_text() + yaml.safe_dump({"pilots": [101]}))
+    declared(runs_dir, pilots=[101])
     for seed in (101, 11):
         make_run("base", seed)
         make_run("A1", seed)

@@ -60,16 +60,17 @@ def test_tpe_sees_paused_trials_as_pruned_and_those_that_are_trained_as_running(
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", [GPSampler, CmaEsSampler, RandomSampler])
 @pytest.mark.parametrize(
-    ("how", "pruned", "paused", "trained"),
+    ("kind", "how", "pruned", "paused", "trained"),
     [
-        ({}, 8.0, 4.0, None),
-        ({"impute": "worst"}, 8.0, 5.0, None),
-        ({"impute": "best"}, 1.0, 1.0, None),
-        ({"impute_while_running": "latest"}, 8.0, 4.0, 7.0),
-        ({"impute_while_running": "worst"}, 8.0, 4.0, 7.0),
-        ({"impute_while_running": "best"}, 8.0, 4.0, 1.0),
+        (GPSampler, {}, 8.0, 4.0, None),
+        (GPSampler, {"impute": "worst"}, 8.0, 5.0, None),
+        (GPSampler, {"impute": "best"}, 1.0, 1.0, None),
+        (GPSampler, {"impute_while_running": "latest"}, 8.0, 4.0, 7.0),
+        (GPSampler, {"impute_while_running": "worst"}, 8.0, 4.0, 7.0),
+        (GPSampler, {"impute_while_running": "best"}, 8.0, 4.0, 1.0),
+        (CmaEsSampler, {"impute": "worst"}, 8.0, 5.0, None),
+        (RandomSampler, {"impute": "worst"}, 8.0, 5.0, None),
     ],
     ids=str,
 )

@@ -76,28 +76,8 @@ def test_a_draw_that_breaks_a_constraint_is_not_confirmed_when_it_is_drawn_again
     assert recorded.best.values == [2.0]
 
 
-def test_a_search_without_a_finished_trial_has_nothing_to_confirm() -> None:
-    with pytest.raises(UserError, match="no trial is finished yet"):
-        best_trials(search(), [], 1)
-
-
-def test_a_report_tells_selection_and_confirmation_apart(tmp_path: Path) -> None:
-    world, what = World(tmp_path), search()
-    engine = carry_out(what, world)
-    best = best_trials(what, engine.journal.trials(), 1)
-    runs = world.freeze(confirming_runs(what, best, [], default_seed=1))
-    for run in runs:
-        assert world.train(run) is State.FINISHED
-    note_confirmation(engine.journal.study, best, [run.path.relative_to(world.runs_dir) for run in runs])
-    found = read_search(engine.journal.path, what.name)
-    [trial], baseline = found.confirmation
-    assert (trial.name, trial.place) == (f"trial {best[0].number}", 0)
-    assert trial.scores == pytest.approx([best[0].value] * 3)  # in this world a seed makes no difference
-    assert baseline is not None
-    assert baseline.scores == pytest.approx([world.score({})] * 3)
-
-
 def confirmed_with(what: Search, world: World) -> Searched:
+    """The search, whose best trial and baseline are trained on three seeds more."""
     engine = carry_out(what, world)
     best = best_trials(what, engine.journal.trials(), 1)
     runs = world.freeze(confirming_runs(what, best, [], default_seed=1))
@@ -105,6 +85,18 @@ def confirmed_with(what: Search, world: World) -> Searched:
         world.train(run)
     note_confirmation(engine.journal.study, best, [run.path.relative_to(world.runs_dir) for run in runs])
     return read_search(engine.journal.path, what.name)
+
+
+def test_a_report_tells_selection_and_confirmation_apart(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    found = confirmed_with(search(), world)
+    [trial], baseline = found.confirmation
+    best = found.recorded.best
+    assert best is not None
+    assert (trial.name, trial.place) == (f"trial {best.number}", 0)
+    assert trial.scores == pytest.approx(best.values * 3)  # in this world a seed makes no difference
+    assert baseline is not None
+    assert baseline.scores == pytest.approx([world.score({})] * 3)
 
 
 @pytest.mark.parametrize("scores", [{"valid": {}}, {"valid": {"loss": nan}}], ids=["a curve alone", "a result"])

@@ -52,7 +52,9 @@ def test_a_search_that_is_struck_after_every_run_makes_the_same_trials(
     what = search(promotion=promotion, n_trials=15)
     left_in_peace, struck = World(tmp_path / "peace"), World(tmp_path / "struck")
     expected = table(carry_out(what, left_in_peace))
-    for _ in range(100):
+    before = -1
+    while struck.trained > before:
+        before = struck.trained
         engine = carry_out(what, struck, blows=1)
     assert table(engine) == expected
     assert struck.trained == left_in_peace.trained
@@ -82,7 +84,7 @@ FEW = {"k": Dimension(IntDistribution(1, 3), "1 to 3")}
 MEDIAN = optuna.pruners.MedianPruner(n_startup_trials=2)
 SEARCHES = {
     "trials that are drawn twice": search(space=FEW, n_trials=6),
-    "drawn twice, and promoted": search(space=FEW, n_trials=6, promotion=Promotion()),
+    "drawn twice, and promoted": search(space=FEW, n_trials=6, promotion=Promotion((1 / 3, 1.0))),
     "pruned trials": search(stopping=MEDIAN, n_trials=5),
     "trials of several seeds": search(seeds=(1, 2), stopping=MEDIAN, n_trials=6),
 }
@@ -95,10 +97,10 @@ def test_a_search_that_dies_at_any_record_of_its_journal_makes_the_same_trials(
     def score(words: dict[str, str]) -> float:
         return loss(words) + 0.1 * int(words.get("seed", 1))
 
-    engine = carry_out(what, World(tmp_path / "peace", score))
+    engine = carry_out(what, World(tmp_path / "peace", score, every=30))
     expected, records = table(engine), len(engine.journal.path.read_bytes().splitlines())
     for record in range(2, records):
-        world = World(tmp_path / str(record), score)
+        world = World(tmp_path / str(record), score, every=30)
         with monkeypatch.context() as patch:
             patch.setattr(JournalFileBackend, "append_logs", dying_at(record))
             with pytest.raises(Died):
@@ -180,10 +182,11 @@ def test_a_search_of_a_name_makes_so_many_further_trials_and_says_so(
 
 
 def test_a_trial_is_pruned_at_the_first_validation_that_is_not_good_enough(tmp_path: Path) -> None:
-    engine = carry_out(search(stopping=Above(8.0)), World(tmp_path))
+    engine = carry_out(search(stopping=Above(11.0)), World(tmp_path))
     trials = engine.journal.trials()
     first = [next(iter(t.intermediate_values.values())) for t in trials]
-    assert [t.state is TrialState.PRUNED for t in trials] == [value > 8 for value in first]
+    assert [t.state is TrialState.PRUNED for t in trials] == [value > 11 for value in first]
+    assert {t.state for t in trials} == {TrialState.PRUNED, TrialState.COMPLETE}
     assert all(len(t.intermediate_values) == 1 for t in trials if t.state is TrialState.PRUNED)
 
 
@@ -386,16 +389,6 @@ def test_the_same_config_twice_is_trained_once(tmp_path: Path) -> None:
 def test_promotion_by_a_number_that_no_validation_has_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"{re.escape(name)} is known only when a run has ended: promote by valid.loss"):
         carry_out(search(objectives=(Objective(name),), promotion=Promotion()), World(tmp_path))
-
-
-def test_a_half_written_last_line_of_the_journal_is_lost_and_nothing_else(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    engine = carry_out(search(), world, blows=4)
-    whole = engine.journal.path.read_bytes()
-    for cut in (1, 5, 20):
-        engine.journal.path.write_bytes(whole + whole.splitlines()[-1][:cut])
-        expected = carry_out(search(), world)
-    assert table(expected) == table(carry_out(search(), World(tmp_path / "peace")))
 
 
 def test_a_damaged_journal_is_one_sentence(tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import optuna
 import pytest
-from hydra.core.plugins import Plugins
 from optuna.pruners import PercentilePruner
 
 from etude.cli.main import main
@@ -15,8 +13,20 @@ from etude.config.resolve import resolve_valid
 from etude.search.hyperband import Hyperband
 from etude.search.search import Objective, Promotion, Search
 
+from .conftest import Given
+
 OWN = Path(__file__).with_name("sweeps")
 SMALL = ("budget=smoke", "logger=none")
+SHARED = {  # each with its trials
+    "hydra-basic": 4,
+    "hydra-optuna": 6,
+    "hydra-optuna-template": 5,
+    "wandb-bayes-hyperband": 6,
+    "wandb-command": 8,
+    "wandb-distributions": 8,
+    "wandb-maximize": 5,
+    "wandb-nested": 4,
+}
 
 
 @pytest.fixture(scope="session")
@@ -25,24 +35,13 @@ def shared_sweeps() -> Path:
     folder = Path(os.environ.get("ETUDE_SHARED_SWEEPS") or Path(__file__).parents[3] / "shared" / "sweeps")
     if not (folder / "hydra-optuna.yaml").is_file():
         pytest.skip("needs sweep files as people have them: set ETUDE_SHARED_SWEEPS to a folder with them")
+    assert {file.stem for file in folder.glob("*.yaml")} == {*SHARED}
     return folder
 
 
 @pytest.fixture
-def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Search | list[list[str]]]:
+def launched(given: Given, tmp_path: Path) -> Callable[[Path], Search | list[list[str]]]:
     """Runs a sweep file, or a config file with a sweep, and returns what the launcher is given: a search, or runs."""
-    Plugins.instance()  # imports the plugins anew, the first time
-    from hydra_plugins.etude_launchers import FrozenLauncher, SlotsLauncher
-
-    found: list[Search | list[list[str]]] = []
-
-    def carry_out(self: FrozenLauncher, search: Search) -> list[optuna.Study]:
-        found.append(search)
-        return [optuna.create_study(directions=["minimize"] * len(search.objectives))]
-
-    monkeypatch.setattr(FrozenLauncher, "search", carry_out)
-    monkeypatch.setattr(SlotsLauncher, "launch", lambda self, runs, initial_job_idx: found.append(runs) or [])
-    monkeypatch.chdir(tmp_path)
 
     def run(file: Path) -> Search | list[list[str]]:
         words = ["sweep", str(file), *SMALL]
@@ -52,36 +51,18 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Path]
             words = ["train", "+search=mine", *SMALL]
         with pytest.raises(SystemExit, match="0"):
             main(words)
-        [one] = found
+        [one] = given
         return one
 
     return run
 
 
-@pytest.mark.parametrize(
-    ("name", "trials"),
-    [
-        ("hydra-basic", 4),
-        ("hydra-optuna", 6),
-        ("hydra-optuna-template", 5),
-        ("wandb-bayes-hyperband", 6),
-        ("wandb-command", 8),
-        ("wandb-distributions", 8),
-        ("wandb-maximize", 5),
-        ("wandb-nested", 4),
-    ],
-)
+@pytest.mark.parametrize(("name", "trials"), SHARED.items())
 def test_shared_files_have_their_trials(
     name: str, trials: int, shared_sweeps: Path, launched: Callable[[Path], Search | list[list[str]]]
 ) -> None:
     found = launched(shared_sweeps / f"{name}.yaml")
     assert (found.n_trials if isinstance(found, Search) else len(found)) == trials
-
-
-def test_every_shared_file_is_tried(shared_sweeps: Path) -> None:
-    marks = [mark for mark in test_shared_files_have_their_trials.pytestmark if mark.name == "parametrize"]
-    tried = {name for name, _ in marks[0].args[1]}
-    assert tried == {file.stem for file in shared_sweeps.glob("*.yaml")}
 
 
 def own(name: str, launched: Callable[[Path], Search | list[list[str]]]) -> Search:

@@ -42,8 +42,10 @@ def loss(words: dict[str, str]) -> float:
 class World:
     """Runs whose training is a function: after step s the loss is a known multiple of the last one."""
 
-    def __init__(self, folder: Path, score: Callable[[dict[str, str]], float] = loss, *, timed: bool = True) -> None:
-        self.runs_dir, self.score, self.trained = folder / "runs", score, 0
+    def __init__(
+        self, folder: Path, score: Callable[[dict[str, str]], float] = loss, *, timed: bool = True, every: int = EVERY
+    ) -> None:
+        self.runs_dir, self.score, self.every, self.trained = folder / "runs", score, every, 0
         self.timed = timed  # whether runs record how long they train
 
     def freeze(self, jobs: Sequence[Sequence[str]]) -> list[RunDir]:
@@ -57,7 +59,7 @@ class World:
         run.path.mkdir(parents=True, exist_ok=True)
         run.link_training(name)
         run.own_training.path.mkdir(parents=True, exist_ok=True)
-        budget = {"max_steps": STEPS, "val_every": EVERY, "warmup_steps": 5}
+        budget = {"max_steps": STEPS, "val_every": self.every, "warmup_steps": 5}
         run.config_file.write_text(yaml.dump({"seed": 1, "budget": budget, "words": words, "choices": {}}))
         return run
 
@@ -71,9 +73,9 @@ class World:
             rows = csv.writer(file)
             if not start:
                 rows.writerow(["step", "valid_loss", *["seconds"] * self.timed])
-            for step in range(start * EVERY + EVERY, end + 1, EVERY):
+            for step in range((start + 1) * self.every, end + 1, self.every):
                 rows.writerow([step, final + (STEPS - step) / 10, *[step * SECONDS] * self.timed])
-                self.trained += EVERY
+                self.trained += self.every
         if stop:
             return stop.state
         run.copy_training()

@@ -74,17 +74,7 @@ def test_where_wandb_cannot_be_started_the_run_goes_on_without_it(
     assert told == ["W&B cannot be started (no port file); the run goes on without it"]
 
 
-def test_a_key_that_is_missing_sends_the_run_offline(
-    server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.delenv("WANDB_API_KEY")
-    monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
-    finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=0)
-    assert "nothing is sent to W&B (No API key configured." in caplog.text
-    assert [*run.path.glob("wandb/offline-run-*")]
-
-
-def test_at_a_terminal_nobody_is_asked_for_a_key(
+def test_a_key_that_is_missing_sends_the_run_offline_and_at_a_terminal_nobody_is_asked_for_it(
     server: Any, run: RunDir, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """W&B would ask how to log in, and a run that was left alone would wait for ever."""
@@ -102,6 +92,7 @@ def test_at_a_terminal_nobody_is_asked_for_a_key(
     process.wait()
     os.close(ours)
     assert b'"logged": 3' in shown, shown.decode()
+    assert b"nothing is sent to W&B (No API key configured." in shown
     assert [*run.path.glob("wandb/offline-run-*")]
 
 
@@ -165,6 +156,7 @@ def test_what_callbacks_logged_offline_is_not_lost_where_a_run_goes_on_online(
 def test_rows_that_fell_into_an_outage_are_sent_by_whoever_goes_on(server: Any, run: RunDir, go_on: Any) -> None:
     """As above, but the server knows the run, and none of its rows."""
     finish(wandb(run, run.config(), mode="online", project="etude", entity=None), exit_code=1)
+    assert (server.run()["complete"], server.run()["exitcode"]) == (True, 1), "a failed run shows as failed"
     rows_file(run, logged_as(run)).write_bytes(b"...")
     run.metrics_file.write_text("step,loss\n" + "".join(f"{step},{1 / step}\n" for step in (1, 2, 3)))
     go_on(run, "online", 4, 5)

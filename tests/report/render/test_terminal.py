@@ -1,10 +1,9 @@
 """The table in a terminal, where it is narrow."""
 
-import io
 import re
 
 import pytest
-from rich.console import Console
+from tests.report.conftest import printed
 
 from etude.report.notes import Note
 from etude.report.render.rows import Cell, Column, Row, Rows
@@ -20,26 +19,7 @@ def row(group: str, *words: str) -> Row:
 def test_a_table_without_bleu_is_in_one_piece(width: int) -> None:
     columns = [Column("rate", words=True), Column("PPL", "validation"), Column("PPL", "test")]
     rows = Rows("own", "Mine", columns, [row("", "0.001", "3.00 ± 0.25", "4.00 ± 0.25")])
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(RenderedTable(rows))
-    assert isinstance(console.file, io.StringIO)
-    assert console.file.getvalue().count("rate") == 1
-
-
-@pytest.mark.parametrize("width", [20, 40, 120])
-def test_no_digit_is_cut_off_however_narrow_the_terminal(width: int) -> None:
-    columns = [
-        Column("arm", words=True),
-        Column("PPL"),
-        Column("Δ ln PPL", starred=True),
-        Column("BLEU", breaks=True),
-        Column("params ×10⁶"),
-    ]
-    cells = ["lower¹", "206.41 ± 4.85", "−0.123*", "41.25 ± 0.57", "0.381"]
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(RenderedTable(Rows("own", "Mine", columns, [row("", *cells)])), crop=False)
-    assert isinstance(console.file, io.StringIO)
-    assert all(cell in console.file.getvalue() for cell in cells)
+    assert printed(RenderedTable(rows), width).count("rate") == 1
 
 
 @pytest.mark.parametrize("width", [10, 40, 58, 64, 80, 100, 120])
@@ -54,10 +34,8 @@ def test_no_column_is_left_out_however_narrow_the_terminal(width: int) -> None:
     ]
     cells = ["position-sinusoidal", "16", "1024", "206.41 ± 4.85", "4.92", "−0.123*", "−0.456"]
     cells += ["41.25 ± 0.57", "+1.7", "25.8"]
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(RenderedTable(Rows("own", "Mine", columns, [row("", *cells)])), crop=False)
-    assert isinstance(console.file, io.StringIO)
-    assert [cell for cell in cells if cell not in console.file.getvalue()] == []
+    text = printed(RenderedTable(Rows("own", "Mine", columns, [row("", *cells)])), width)
+    assert [cell for cell in cells if cell not in text] == []
 
 
 @pytest.mark.parametrize(

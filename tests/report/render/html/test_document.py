@@ -44,18 +44,27 @@ def test_sixty_runs_of_a_thousand_sentences_make_less_than_three_megabytes(fabri
     assert 2_000_000 < len(document(compared).encode()) < 3_000_000
 
 
-def test_only_the_scripts_that_were_written_may_run(fabricate: Callable[..., Compared]) -> None:
-    page = document(fabricate(2, 1, 5))
+@pytest.fixture(scope="module")
+def compared(fabricate: Callable[..., Compared]) -> Compared:
+    """Two arms of a seed each."""
+    return fabricate(2, 1, 5)
+
+
+@pytest.fixture(scope="module")
+def page(compared: Compared) -> str:
+    return document(compared)
+
+
+def test_only_the_scripts_that_were_written_may_run(page: str, compared: Compared) -> None:
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
     assert policy
     assert "default-src 'none'" in policy[1]
     assert "connect-src" not in policy[1]
     assert policy[1].count("sha256-") == 2
-    assert "connect-src 'self'" in document(fabricate(2, 1, 5), refresh=2)
+    assert "connect-src 'self'" in document(compared, refresh=2)
 
 
-def test_the_notes_of_the_table_stand_on_the_page(fabricate: Callable[..., Compared]) -> None:
-    page = document(fabricate(2, 1, 5))
+def test_the_notes_of_the_table_stand_on_the_page(page: str) -> None:
     assert "One seed an arm: nothing is starred or bold" in page
     assert "Heads &amp; &lt;positions&gt;" in page
 
