@@ -1,6 +1,4 @@
-"""One layer of the encoder and one of the decoder against PyTorch's own, in what they give and in what they learn."""
-
-import itertools
+"""What a layer asks of positions and of its cache, and parallel layers against their equations."""
 
 import pytest
 import torch
@@ -11,52 +9,7 @@ from etude.model.state import SourceRows
 
 from .conftest import drawn
 
-SAME_AS_PYTORCHS = list(itertools.product(("post", "pre"), ("relu", "gelu"), ("eager", "sdpa")))
-
-
-@pytest.fixture(params=SAME_AS_PYTORCHS, ids="-".join)
-def model(jittered, request):
-    """A model whose layers PyTorch has too; `is_pre` and `activation` say which."""
-    residual, feedforward, backend = request.param
-    parts = (f"model/residual={residual}", f"model/feedforward={feedforward}", f"model/backend={backend}")
-    made = jittered(*parts, "model.attention.bias=true").double()
-    made.is_pre, made.activation = residual == "pre", feedforward
-    return made
-
-
-def learned(y, *learning):
-    """The gradients of inputs and weights, where every output counts differently."""
-    return torch.autograd.grad((y * drawn(*y.shape)).sum(), learning)
-
-
-def weights(linears):
-    return [linear.weight for linear in linears]
-
-
 REAL = torch.arange(6) < torch.tensor([6, 3])[:, None]  # (B, S)
-
-
-def test_an_encoder_layer_equals_pytorchs(model, pytorchs):
-    ours = model.encoder.layers[0]
-    theirs = pytorchs(ours, pre=model.is_pre, activation=model.activation)
-    x = drawn(2, 6, 16).requires_grad_()
-    y, expected = ours(x, REAL[:, None, None, :], NO_POSITION), theirs(x, src_key_padding_mask=~REAL)
-    assert_close(y, expected)
-    own, others = (ours.feedforward.inner, ours.attention.out_proj), (theirs.linear1, theirs.self_attn.out_proj)
-    assert_close(learned(y, x, *weights(own)), learned(expected, x, *weights(others)))
-
-
-def test_a_decoder_layer_equals_pytorchs(model, pytorchs):
-    ours = model.decoder.layers[0]
-    theirs = pytorchs(ours, pre=model.is_pre, activation=model.activation)
-    x, memory = drawn(2, 5, 16).requires_grad_(), drawn(2, 6, 16).requires_grad_()
-    causal = torch.ones(5, 5, dtype=torch.bool).tril()
-    y = ours(x, causal, NO_POSITION, SourceRows(memory, REAL), ours.start())
-    expected = theirs(x, memory, tgt_mask=~causal, memory_key_padding_mask=~REAL)
-    assert_close(y, expected)
-    own = (ours.feedforward.outer, ours.attention.out_proj, ours.cross_attention.out_proj)
-    others = (theirs.linear2, theirs.self_attn.out_proj, theirs.multihead_attn.out_proj)
-    assert_close(learned(y, x, memory, *weights(own)), learned(expected, x, memory, *weights(others)))
 
 
 class Noting(Position):

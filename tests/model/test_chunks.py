@@ -4,6 +4,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.variations import variations
 from torch import nn
 from torch.testing import assert_close
 
@@ -57,8 +58,10 @@ def test_chunks_cost_what_the_whole_does_and_so_do_their_gradients(sentences, at
     assert_close(torch.autograd.grad(total, [hidden, weight, unused], allow_unused=True)[:2], theirs)
 
 
-def test_every_model_learns_the_same_in_chunks(tiny, variation, sentences, in_chunks):
-    model, (*_, target) = tiny(variation).double(), sentences
+@pytest.mark.parametrize("tying", variations("tying"))
+def test_every_model_learns_the_same_in_chunks(tiny, tying, sentences, in_chunks):
+    """What is computed of a chunk is up to the embedding alone."""
+    model, (*_, target) = tiny(tying).double(), sentences
 
     def gradients():
         model.zero_grad()

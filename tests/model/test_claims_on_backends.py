@@ -1,13 +1,19 @@
 """However attention is computed, every variation stays the same function: other kernels, and compiled code."""
 
+from itertools import zip_longest
+
 import pytest
 import torch
+from tests.variations import unlike, variations
 from torch.testing import assert_close
 
 from etude.tasks import build
 
-from .conftest import VOCABULARY, jitter, options
+from .conftest import VOCABULARY, jitter
 
+BACKENDS = [one for one in variations("backend")[1:] if one != "model/backend=eager"]  # the default is one of them
+BIASES = [f"model/position={scheme}" for scheme in ("alibi", "shaw", "t5")]
+INDEPENDENT = ("tying", "feedforward", "scale", "norm", "position")
 MODERN = ("residual=pre", "norm=rms", "position=rope", "attention=grouped_query", "feedforward=swiglu")
 
 
@@ -18,16 +24,16 @@ def logits_and_gradients(model, own, sentences):
     return logits, torch.autograd.grad(logits.logsumexp(-1).sum(), own, materialize_grads=True)
 
 
-@pytest.mark.parametrize("backend", [option for option in options("backend") if not option.endswith("=eager")])
-def test_every_backend_agrees_with_the_equation_step_by_step(backend, configured, variation, longer_sentences):
-    if variation.startswith("model/backend="):
-        pytest.skip("a backend cannot be combined with another one")
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("chosen", variations("encoder", "decoder", "attention", "scale", "position"))
+def test_every_backend_agrees_with_the_equation_step_by_step(backend, configured, chosen, longer_sentences):
+    """Other axes do not reach what a backend is given: queries, keys, values, a mask and a bias."""
     blank = longer_sentences[1].clone()
     blank[1] = False  # one source is nothing but padding
     inputs = (longer_sentences[0], blank, longer_sentences[2])
-    config, models = configured(variation), []
-    for chosen in ("model/backend=eager", backend):  # whose file is all that it changes
-        part = {"backend": configured(chosen)["model"]["backend"]}
+    config, models = configured(chosen), []
+    for one in ("model/backend=eager", backend):  # whose file is all that it changes
+        part = {"backend": configured(one)["model"]["backend"]}
         model = build.model(config | {"model": config["model"] | part}, VOCABULARY)
         models.append(jitter(model.eval()).double())
     explicit, other = (logits_and_gradients(model, list(model.parameters()), inputs) for model in models)
@@ -35,7 +41,7 @@ def test_every_backend_agrees_with_the_equation_step_by_step(backend, configured
 
 
 @pytest.mark.parametrize("backend", ["model/backend=eager", "model/backend=sdpa"])
-@pytest.mark.parametrize("part", [*options("position"), *options("scale")])
+@pytest.mark.parametrize("part", ["model/scale=sqrt_dk", "model/scale=cosine", *BIASES])
 def test_half_precision_stays_finite_and_near_where_a_source_is_blank(tiny, sentences, part, backend):
     model, (source, mask, target) = tiny(part, backend), sentences
     blank = mask.clone()
@@ -45,14 +51,24 @@ def test_half_precision_stays_finite_and_near_where_a_source_is_blank(tiny, sent
     assert_close(half.float(), model(source, blank, target), atol=0.2, rtol=0.05)
 
 
+def graphs() -> list[str]:
+    """Models in which every variation stands that is unlike the others, one of each independent axis together.
+
+    The weights' start is no part of a graph.
+    """
+    elsewhere = tuple(f"model/{part}=" for part in (*INDEPENDENT, "init"))
+    alone = [one for one in variations() if not one.startswith(elsewhere)]
+    together = zip_longest(*(unlike(part) for part in INDEPENDENT), fillvalue="")
+    return [*alone, *(" ".join(one for one in several if one) for several in together)]
+
+
 @pytest.mark.slow
-def test_the_whole_model_is_one_graph_that_agrees_with_the_model(jittered, variation, longer_sentences, monkeypatch):
+@pytest.mark.parametrize("chosen", graphs())
+def test_the_whole_model_is_one_graph_that_agrees_with_the_model(jittered, chosen, longer_sentences):
     """In training, captured without a break and run as it is: what a compiler is given."""
-    if variation.startswith("model/init="):
-        pytest.skip("the weights' start is no part of the graph")
-    in_the_last = ["model.feedforward.behind=0"] * variation.endswith("=product_key_memory")  # of one layer, the only
-    layers = 2 if variation.endswith("=funnel") else 1  # it halves the length in the second
-    model = jittered(variation, f"model.n_layers={layers}", "model.dropout=0.1", *in_the_last).double().train()
+    in_the_last = ["model.feedforward.behind=0"] * ("=product_key_memory" in chosen)  # of one layer, the only
+    layers = 2 if chosen.endswith("=funnel") else 1  # it halves the length in the second
+    model = jittered(chosen, f"model.n_layers={layers}", "model.dropout=0.1", *in_the_last).double().train()
     torch._dynamo.reset()
     graph = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
     own = list(model.parameters())

@@ -19,44 +19,33 @@ from etude.tasks.perplexity import count_batch
 META = torch.device("meta")
 
 
-@torch.no_grad()
-def test_a_decoding_step_asks_for_no_number(tiny, variation, longer_sentences):
-    model = tiny(variation).to(META)
-    source, mask, target = (tensor.to(META) for tensor in longer_sentences)
-    state = model.start(source, mask)
-    for tokens in target.unbind(1):
-        logits = model.step(tokens, state)
-    assert logits.device == META
-
-
 def on_meta(longer_sentences):
     """The sentences as a batch there."""
     source, mask, target = (tensor.numpy() for tensor in longer_sentences)
     return make_batch(np.where(mask, source, PAD), target, np.arange(len(source))).to(META)
 
 
-def test_a_training_step_asks_for_no_number_and_leaves_the_device_to_none(
+def test_no_step_of_decoding_or_training_and_no_count_asks_for_a_number_or_leaves_the_device(
     tiny, configured, variation, longer_sentences, monkeypatch
 ):
-    monkeypatch.setattr(chunks, "_GPU_LOGITS", 1)  # logits a sentence at a time
     dropout = ["model.dropout=0.1", *["model.attention_dropout=0.1"] * ("attention=linear" not in variation)]
-    model = tiny(variation, *dropout).to(META).train()
-    batch = on_meta(longer_sentences)
+    model, batch = tiny(variation, *dropout).to(META), on_meta(longer_sentences)
+    with torch.no_grad():
+        state = model.start(batch.source, batch.source_mask)
+        for tokens in batch.target_in.unbind(1):
+            logits = model.step(tokens, state)
+        assert logits.device == count_batch(model, batch).device == META
+
+    monkeypatch.setattr(chunks, "_GPU_LOGITS", 1)  # logits a sentence at a time
     loss, seen = parts.make(configured(variation)["loss"], PAD), []
 
     def cost(logits, rows):
         seen.append(len(logits))
         return loss(logits, batch.target_out[rows])
 
-    nats = sum_cost(model, batch.source, batch.source_mask, batch.target_in, cost)
+    nats = sum_cost(model.train(), batch.source, batch.source_mask, batch.target_in, cost)
     nats.backward()
     gradients = [weight.grad for weight in model.parameters() if weight.grad is not None]
     assert seen == [1, 1, 1]
     assert gradients
     assert {gradient.device for gradient in gradients} == {nats.device} == {META}
-
-
-def test_counting_a_batch_for_perplexity_asks_for_no_number(tiny, variation, longer_sentences):
-    model = tiny(variation).to(META)
-    with torch.no_grad():
-        assert count_batch(model, on_meta(longer_sentences)).device == META

@@ -1,5 +1,7 @@
 """Embeddings: how many matrices there are, and which pieces are heard."""
 
+import itertools
+
 import pytest
 import torch
 from tests.model.conftest import jitter, options
@@ -62,20 +64,24 @@ def test_silent_pieces_can_still_be_predicted():
     assert embedding.output_table.weight.grad[PAD].ne(0).all()
 
 
-@pytest.mark.parametrize("tying", options("tying"))
+ALONE = {
+    "encoder": ["model=encoder_only", "task=masked_language_modelling"],
+    "decoder": ["task=language_modelling"],
+    "recurrent": ["task=language_modelling", "model/decoder=recurrent", "model/decoder/alignment=none"],
+    "convolution": ["task=language_modelling", "model/decoder=convolution"],
+}
+
+
 @pytest.mark.parametrize(
-    "alone",
+    ("stack", "tying"),
     [
-        ["model=encoder_only", "task=masked_language_modelling"],
-        ["task=language_modelling"],
-        ["task=language_modelling", "model/decoder=recurrent", "model/decoder/alignment=none"],
-        ["task=language_modelling", "model/decoder=convolution"],
+        *itertools.product(["encoder", "decoder"], options("tying")),
+        *itertools.product(["recurrent", "convolution"], ["model/tying=all"]),
     ],
-    ids=["encoder", "decoder", "recurrent", "convolution"],
 )
-def test_a_stack_alone_keeps_no_weight_that_it_does_not_learn(tiny, sentences, tying, alone):
+def test_a_stack_alone_keeps_no_weight_that_it_does_not_learn(tiny, sentences, stack, tying):
     """Two processes wait for the gradients of all weights."""
-    model = tiny(*alone, tying)
+    model = tiny(*ALONE[stack], tying)
     source, mask, target = sentences
     model(source, mask, target).sum().backward()
     learned = {name: weight.grad is not None for name, weight in model.named_parameters() if weight.requires_grad}

@@ -2,15 +2,14 @@
 
 import math
 
-import pytest
 import torch
 from torch.testing import assert_close
 
 from etude.model.backend import Eager
 from etude.model.cache import SelfAttentionCache
 from etude.model.latent import LatentAttention
-from etude.model.position import NO_POSITION, Rotary
-from etude.model.scale import Dk, SqrtDk, SqrtDmodel, Unscaled
+from etude.model.position import Rotary
+from etude.model.scale import SqrtDk
 
 from .conftest import drawn, jitter
 
@@ -47,27 +46,3 @@ def test_the_cache_keeps_the_latent_and_the_shared_key_alone():
     keys, latents = cache.read(lambda: (torch.empty(1, 1, 0, K), torch.empty(1, 1, 0, L)))
     assert keys.shape == (1, 1, 3, K)
     assert latents.shape == (1, 1, 3, L)
-
-
-@pytest.mark.parametrize(
-    ("scale", "factor"),
-    [
-        (SqrtDk(d_k=K), (C + K) ** -0.5),
-        (Dk(d_k=K), 1 / (C + K)),
-        (Unscaled(), 1.0),
-        (SqrtDmodel(d_model=6), 6**-0.5),
-    ],
-)
-def test_scores_are_scaled_as_those_of_all_their_components(scale, factor):
-    module, x, seen = attention(scale), drawn(1, 5, 6), {}
-
-    class Spy(Eager):
-        def forward(self, queries, keys, values, mask, bias):
-            seen["scores"] = queries @ keys.mT
-            return super().forward(queries, keys, values, mask, bias)
-
-    module.backend = Spy(dropout=0.0)
-    module(x, x, torch.ones(5, 5, dtype=torch.bool), NO_POSITION)
-    queries = module.q_proj(x).unflatten(-1, (H, C + K)).transpose(1, 2)
-    keys, _ = module._expand(*module._project_keys_values(x, NO_POSITION, 0))
-    assert_close(seen["scores"], factor * queries @ keys.mT)

@@ -10,7 +10,6 @@ from torch.testing import assert_close
 
 from etude.model import modular
 from etude.model.backend import Eager
-from etude.model.by_device import ByDevice
 from etude.model.cache import SelfAttentionCache
 from etude.model.norm import NoNorm, RmsNorm
 from etude.model.numbered import number_layers
@@ -31,10 +30,10 @@ NONE = {
 }
 
 
-def attention(backend: nn.Module | None = None, **steps) -> modular.ModularAttention:
+def attention(**steps) -> modular.ModularAttention:
     torch.manual_seed(5)
     sizes = {"d_model": D, "heads": H, "d_k": K, "d_v": K, "kv_heads": H, "bias": False}
-    made = modular.ModularAttention(SqrtDk(d_k=K), backend or Eager(dropout=0.0), False, **sizes, **NONE | steps)
+    made = modular.ModularAttention(SqrtDk(d_k=K), Eager(dropout=0.0), False, **sizes, **NONE | steps)
     return jitter(made.double())
 
 
@@ -69,29 +68,22 @@ def check(module, **steps) -> None:
     assert_close(module(x[None], x[None], causal(), NO_POSITION)[0], by_hand(module, x, allowed, **steps))
 
 
-def test_without_any_step_it_is_multi_head_attention():
-    check(attention())
-
-
 def test_queries_and_keys_are_divided_by_their_root_mean_square():
     module = attention(qk_norm=partial(RmsNorm, d_model=K, eps=1e-6))
     check(module, norm=lambda v, gain: gain * v / (v.square().mean() + 1e-6).sqrt())
 
 
-@pytest.mark.parametrize("backend", [Eager, ByDevice])
-def test_a_soft_cap_bends_each_score(backend):
-    module = attention(backend(dropout=0.0), cap=partial(modular.SoftCap, cap=0.3))
+def test_a_soft_cap_bends_each_score():
+    module = attention(cap=partial(modular.SoftCap, cap=0.3))
     check(module, score=lambda s, h: 0.3 * (s / 0.3).tanh())
 
 
-@pytest.mark.parametrize("backend", [Eager, ByDevice])
-def test_a_softmax_off_by_one_has_one_more_in_its_denominator(backend):
-    check(attention(backend(dropout=0.0), sink=modular.ZeroSink), sink=lambda h: 1.0)
+def test_a_softmax_off_by_one_has_one_more_in_its_denominator():
+    check(attention(sink=modular.ZeroSink), sink=lambda h: 1.0)
 
 
-@pytest.mark.parametrize("backend", [Eager, ByDevice])
-def test_a_learned_sink_has_the_power_of_its_score_in_the_denominator_of_its_head(backend):
-    module = attention(backend(dropout=0.0), sink=partial(modular.LearnedSink, heads=H))
+def test_a_learned_sink_has_the_power_of_its_score_in_the_denominator_of_its_head():
+    module = attention(sink=partial(modular.LearnedSink, heads=H))
     check(module, sink=lambda h: module.sink.score[h].exp())
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.variations import variations
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
@@ -250,13 +251,18 @@ def counted(config, device):
         return sum(parameter.numel() for parameter in build.model(config, V).parameters())
 
 
-@pytest.mark.parametrize("bias", ["true", "false"])
-def test_as_many_parameters_are_built_as_the_formula_counts(variation, bias):
-    config = resolve(compose([*SIZES, *variation.split(), f"model.attention.bias={bias}", "model.vocabulary=null"]))
-    chosen = config["choices"]
-    if unknown := [part for part, known in FORMULAS.items() if chosen.get(f"model/{part}", "none") not in known]:
+BIASED = variations("attention", "encoder", "decoder")  # where there are matrices with the biases of attention
+
+
+@pytest.mark.parametrize(
+    ("chosen", "bias"), [*((one, "false") for one in variations()), *((one, "true") for one in BIASED)]
+)
+def test_as_many_parameters_are_built_as_the_formula_counts(chosen, bias):
+    config = resolve(compose([*SIZES, *chosen.split(), f"model.attention.bias={bias}", "model.vocabulary=null"]))
+    choices = config["choices"]
+    if unknown := [part for part, known in FORMULAS.items() if choices.get(f"model/{part}", "none") not in known]:
         pytest.skip(f"no formula stands here for another {unknown[0]}, a variation of one's own")
-    assert counted(config, "cpu") == by_formula(config["model"], config["choices"])
+    assert counted(config, "cpu") == by_formula(config["model"], choices)
 
 
 def test_a_norm_within_and_one_at_the_end_are_counted_for_every_pair_of_residual_and_norm():

@@ -49,26 +49,6 @@ def test_sinusoids_refuse_an_odd_width(kind):
         kind(False, d_model=7)
 
 
-def test_sinusoids_go_on_past_the_first_table():
-    position = Sinusoidal(False, d_model=8)
-    late = position.add_to_embedding(torch.zeros(1, 1, 8), 1000)
-    assert_close(late[0, 0, :2], torch.tensor([math.sin(1000), math.cos(1000)]), atol=1e-5, rtol=0)
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Sinusoidal(True, d_model=8),
-        lambda: SinusoidalT2T(True, d_model=8),
-        lambda: Learned(True, d_model=8, max_length=20),
-    ],
-)
-def test_embedding_from_a_start_continues_the_whole(make):
-    position, x = make(), torch.randn(2, 9, 8)
-    whole = position.add_to_embedding(x, 0)
-    assert_close(position.add_to_embedding(x[:, 4:], 4), whole[:, 4:])
-
-
 def test_learned_positions_begin_as_large_as_words():
     """Both have unit variance, so that learning them or not is all that changes with the scheme."""
     x = TiedAll(512, d_model=64).source(torch.arange(512)[None])

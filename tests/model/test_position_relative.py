@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
-from torch.utils.flop_counter import FlopCounterMode
 
 from etude.model.position import T5, Alibi, Position, Shaw
 from etude.model.position.relative import alibi_slopes
@@ -163,25 +162,3 @@ def test_shaw_refuses_to_tell_nothing_apart():
 
 
 # All of them
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("name", SCHEMES)
-def test_a_bias_from_a_start_continues_the_whole(name, causal):
-    layer, asked = drawn(SCHEMES[name](causal)).at_layer(0), queries(9)
-    whole = layer.score_bias(asked, 9, 0)
-    assert_close(layer.score_bias(asked[:, :, 4:], 9, 4), whole[..., 4:, :])
-
-
-@pytest.mark.parametrize("name", SCHEMES)
-def test_a_bias_is_the_same_anywhere(name):
-    layer, asked = drawn(SCHEMES[name](False)).at_layer(0), queries(7)
-    assert_close(layer.score_bias(asked, 5007, 5000)[..., 5000:], layer.score_bias(asked, 7, 0))
-
-
-@pytest.mark.parametrize("name", SCHEMES)
-def test_the_products_counted_are_those_made(name):
-    position, asked = drawn(SCHEMES[name](False)), queries(7)
-    with FlopCounterMode(display=False) as counter:
-        position.at_layer(0).score_bias(asked, 9, 2)
-    assert counter.get_total_flops() == 2 * 3 * position.score_flops(7, 9, 4)

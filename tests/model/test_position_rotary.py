@@ -37,24 +37,6 @@ def test_each_pair_turns_by_its_angle(pairs, start, base, seed):
     assert_close(turned.numpy(), expected, atol=1e-6, rtol=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
-@given(query=st.integers(0, 300), key=st.integers(0, 300), seed=st.integers(0, 9))
-def test_a_product_depends_on_the_offset_alone(query, key, seed):
-    q, k = np.random.default_rng(seed).normal(size=(2, 8))
-    position = rope()
-    here = position.rotate(torch.tensor(q)[None, None, None], query) * position.rotate(
-        torch.tensor(k)[None, None, None], key
-    )
-    theta = 10000 ** (-np.arange(4) / 4)
-    numbers = (q[::2] + 1j * q[1::2]) * np.conj(k[::2] + 1j * k[1::2]) * np.exp(1j * (query - key) * theta)
-    assert math.isclose(here.sum().item(), numbers.real.sum(), abs_tol=1e-5)
-
-
-def test_turning_from_a_start_continues_the_whole():
-    x, position = torch.randn(2, 3, 9, 8, dtype=torch.float64), rope()
-    assert torch.equal(position.rotate(x[:, :, 4:], 4), position.rotate(x, 0)[:, :, 4:])
-
-
 def test_late_positions_keep_their_digits():
     x = torch.tensor([[[[1.0, 0.0]]]])
     assert_close(

@@ -18,3 +18,7 @@ def test_tables_that_met_other_lengths_hold_the_same_rows(lengths: tuple[int, in
     for table in each:
         shared = min(len(table.filled), len(alone.filled))
         assert torch.equal(table.filled[:shared], alone.filled[:shared])
+
+
+def test_a_table_that_grows_stays_where_it_is() -> None:
+    assert GrowingTable(torch.zeros).to("meta")(500, 3).device.type == "meta"

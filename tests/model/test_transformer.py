@@ -1,4 +1,4 @@
-"""The whole model against PyTorch's layers, and its parameters against the formula."""
+"""The whole model against PyTorch's layers, and its stacks against the equations of their papers."""
 
 import re
 
@@ -23,11 +23,13 @@ def stack(kind, layers, closing, **options) -> nn.Module:
     return made.eval()
 
 
-@pytest.mark.parametrize("residual", ["post", "pre"])
-def test_the_model_is_pytorchs_stacks_between_its_embeddings(jittered, pytorchs, sentences, residual):
-    model, pre = jittered(f"model/residual={residual}", "model.attention.bias=true"), residual == "pre"
+@pytest.mark.parametrize(("residual", "activation"), [("post", "relu"), ("pre", "gelu")])
+def test_the_model_is_pytorchs_stacks_between_its_embeddings(jittered, pytorchs, sentences, residual, activation):
+    chosen, pre = (f"model/residual={residual}", f"model/feedforward={activation}"), residual == "pre"
+    model = jittered(*chosen, "model.attention.bias=true").double()
     first, second = (
-        [pytorchs(layer, pre=pre) for layer in ours] for ours in (model.encoder.layers, model.decoder.layers)
+        [pytorchs(layer, pre=pre, activation=activation) for layer in ours]
+        for ours in (model.encoder.layers, model.decoder.layers)
     )
     encoder = stack(nn.TransformerEncoder, first, model.encoder.final_norm if pre else None, enable_nested_tensor=False)
     decoder = stack(nn.TransformerDecoder, second, model.decoder.final_norm if pre else None)
@@ -38,7 +40,7 @@ def test_the_model_is_pytorchs_stacks_between_its_embeddings(jittered, pytorchs,
     memory = encoder(x, src_key_padding_mask=~mask)
     causal = nn.Transformer.generate_square_subsequent_mask(target.size(1))
     expected = decoder(y, memory, tgt_mask=causal, memory_key_padding_mask=~mask) @ embedding.T
-    assert_close(model(source, mask, target), expected, atol=1e-5, rtol=1e-5)
+    assert_close(model(source, mask, target), expected)
 
 
 def parameters(overrides: list[str], vocabulary: int) -> int:
@@ -47,33 +49,9 @@ def parameters(overrides: list[str], vocabulary: int) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def by_formula(vocabulary: int, n: int, d: int, ff: int, h: int, d_k: int, d_v: int) -> int:
-    attention = 2 * d * h * d_k + 2 * d * h * d_v
-    feedforward = 2 * d * ff + ff + d
-    encoder, decoder = attention + feedforward + 2 * 2 * d, 2 * attention + feedforward + 3 * 2 * d
-    return vocabulary * d + n * (encoder + decoder)
-
-
-@pytest.mark.parametrize(
-    ("chosen", "sizes"),
-    [
-        ([], (6, 512, 2048, 8, 64, 64)),
-        (["model=big"], (6, 1024, 4096, 16, 64, 64)),
-        *(
-            ([f"experiment=table3/A{row}"], (6, 512, 2048, heads, 512 // heads, 512 // heads))
-            for row, heads in enumerate((1, 4, 16, 32), start=1)
-        ),
-        (["experiment=table3/B1"], (6, 512, 2048, 8, 16, 64)),
-    ],
-    ids=lambda given: " ".join(map(str, given)),
-)
-def test_rows_of_the_papers_table_have_the_parameters_of_the_formula(chosen: list[str], sizes: tuple[int, ...]):
-    assert parameters(chosen, 37000) == by_formula(37000, *sizes)
-
-
 def test_tiny_has_about_two_point_six_million_parameters_at_any_scale():
     counts = {parameters(["model=tiny", f"scale={scale}"], 10000) for scale in ("pocket", "full")}
-    assert counts == {by_formula(10000, 4, 128, 256, 4, 32, 32)}
+    assert len(counts) == 1
     assert 2.5e6 < counts.pop() < 2.7e6
 
 

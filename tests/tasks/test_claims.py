@@ -58,11 +58,6 @@ def test_a_part_that_looks_ahead_is_found(target: str) -> None:
         check_claims(f"model.{target}._target_={__name__}.{own}")
 
 
-@pytest.mark.parametrize("part", ["model/norm=rms", "model/position=rope", "model/attention=linear"])
-def test_etudes_own_parts_keep_them(part: str) -> None:
-    check_claims(part)
-
-
 def test_the_parts_of_a_folder_are_the_files_in_its_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for file in ("model/norm/mine.yaml", "model/decoder/alignment/mine.yaml", "data/mine.yaml"):

@@ -5,8 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.tasks.conftest import company
-from tests.variations import variations
 from torch import Tensor
 
 from etude.config.compose import compose
@@ -191,12 +189,6 @@ def test_an_optimizer_without_a_rate_is_refused_when_it_is_made() -> None:
     config = resolve(compose([*TINY, *optimizer(Rateless)]))
     with pytest.raises(UserError, match=r"optimizer: .*\.Rateless: its parameter groups need `lr`, which the schedule"):
         make_optimizer(config["optimizer"], [("weight", torch.nn.Parameter(torch.ones(2)))])
-
-
-@pytest.mark.parametrize("variation", variations())
-def test_every_variation_would_pass_if_it_were_the_users(variation: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("etude.training.before.own_targets", lambda parts: ["mine.Mine"])
-    checked(*company(variation))
 
 
 def test_the_generators_are_left_as_they_were() -> None:
