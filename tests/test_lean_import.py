@@ -37,7 +37,6 @@ assert "scipy.signal" not in sys.modules
 @pytest.mark.parametrize(
     ("line", "used"),
     [
-        ("import scipy.signal.windows as windows", "windows.hann"),
         ("from scipy.signal.windows import hann", "hann"),
         ("from scipy.signal import *", "butter"),
     ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.letters import ROWS, TEXT, TINY, write_pairs
 
 from etude.cli.main import main
 from etude.config.compose import compose
@@ -20,8 +21,7 @@ from etude.tasks import build
 from etude.trained.load import load_trained
 from etude.training.run import train
 
-TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
-TEXT = ["data=files", "data.holdout=4", "tokenizer.vocab_size=30", "budget=smoke", "budget.max_steps=2"]
+SHORT = ["budget=smoke", "budget.max_steps=2", "decoding=greedy", "decoding.max_len_offset=3"]
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +31,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
 
 
 def trained(place: Path, *asked: str) -> RunDir:
-    rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
-    (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
-    (place / "test.tsv").write_text("".join(f"{row[::-1]} 9\t{row}\n" for row in rows[:8]))
-    folders = [f"data.tsv={place / 'pairs.tsv'}", f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
-    made = freeze(compose([*TINY, *TEXT, *folders, "decoding=greedy", "decoding.max_len_offset=3", *asked]))
+    (place / "test.tsv").write_text("".join(f"{row[::-1]} 9\t{row}\n" for row in ROWS[:8]))
+    folders = [write_pairs(place), f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
+    made = freeze(compose([*TINY, *TEXT, *SHORT, *folders, *asked]))
     train(made)
     return made
 

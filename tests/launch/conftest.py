@@ -1,13 +1,27 @@
 import json
+import logging
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+import hydra
 import pytest
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig
 
+import etude.config.freeze
+import etude.launch.slots
+from etude.config.compose_cache import ConfigCache
+from etude.config.resolvers import register
+from etude.errors import UserError
+from etude.launch.resources import Slots
+from etude.paths import shipped
 from etude.store.run_dir import RunDir
+from hydra_plugins import etude_launchers
 
 FINISH = (
     "import json, pathlib, sys; part = pathlib.Path(sys.argv[1], 'result.part'); "
@@ -98,3 +112,63 @@ time.sleep(120)
 def family() -> str:
     """A child's program with a child of its own, and one in another session as torchrun's are; it writes their ids."""
     return FAMILY
+
+
+@dataclass
+class Launched:
+    """What a multirun froze, and what it would have run."""
+
+    configs: list[DictConfig] = field(default_factory=list)
+    runs: list[RunDir] = field(default_factory=list)
+    slots: Slots = field(default_factory=Slots)
+    how: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        return [run.path.name for run in self.runs]
+
+
+Launch = Callable[..., Launched]
+
+
+@pytest.fixture
+def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
+    """Types `etude train -m WORDS` in an empty folder, where submitit and Ray are installed; nothing is run at the end.
+
+    Runs are named for their arm and seed.
+    """
+    launched = Launched()
+
+    def freeze_all(jobs: Iterable[Sequence[str]], configs: ConfigCache, *told: object) -> list[RunDir]:
+        launched.configs = [configs._compose(overrides) for overrides in jobs]
+        if any(config.seed == 13 for config in launched.configs):
+            raise UserError("seed=13 brings bad luck")
+        return [RunDir(tmp_path / f"{config.arm}{config.seed}") for config in launched.configs]
+
+    def run_side_by_side(runs: Sequence[RunDir], slots: Slots, **how: Any) -> None:
+        launched.runs, launched.slots, launched.how = list(runs), slots, how
+
+    def run_elsewhere(runs: Sequence[RunDir], **how: Any) -> None:
+        launched.runs, launched.how = list(runs), how
+
+    def task(config: DictConfig) -> None:
+        raise AssertionError("in a sweep each run is a process of its own")
+
+    def typed(*words: str) -> Launched:
+        monkeypatch.setattr(sys, "argv", ["etude train", "-m", *words])
+        hydra.main(config_path=str(shipped("conf")), config_name="train", version_base="1.3")(task)()
+        return launched
+
+    register()
+    monkeypatch.setattr(etude.config.freeze, "freeze_all", freeze_all)
+    monkeypatch.setattr(etude.launch.slots, "run_side_by_side", run_side_by_side)
+    for name, function in (("slurm", "run_as_jobs"), ("ray", "run_as_tasks")):
+        module = ModuleType(f"etude.launch.{name}")
+        setattr(module, function, run_elsewhere)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(etude_launchers, "find_spec", lambda name: name)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    monkeypatch.chdir(tmp_path)
+    yield typed
+    GlobalHydra.instance().clear()

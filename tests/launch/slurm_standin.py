@@ -76,7 +76,7 @@ def squeue(folder: Path, *words: str) -> None:
     if (folder / "busy").exists():
         sys.exit("slurm_load_jobs error: Unable to contact slurm controller (connect failure)")
     for file in folder.glob("*.state"):
-        if file.read_text().split()[0] in ("PENDING", "RUNNING", "SUSPENDED"):
+        if file.read_text().split()[0] in ("PENDING", "RUNNING"):
             print(file.stem)
 
 

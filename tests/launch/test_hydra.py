@@ -115,9 +115,10 @@ def test_callbacks_of_hydra_are_told_of_every_job_and_what_it_returned(sweep):
     ]
 
 
-def test_callbacks_are_told_of_a_failed_job_too(sweep):
-    with pytest.raises(SweepFailed):
-        sweep("seed=1,3", *NOTED)
+def test_callbacks_are_told_of_a_failed_job_too_and_the_exit_status_is_1(sweep):
+    with pytest.raises(SystemExit, match="1"):
+        etude.cli.main.main(["train", "-m", "seed=1,3", *NOTED])
+    GlobalHydra.instance().clear()
     import noting
 
     *_, done, failed = noting.told

@@ -1,77 +1,20 @@
 import json
-import logging
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import hydra
 import pytest
-from hydra.core.global_hydra import GlobalHydra
-from omegaconf import DictConfig
 
-import etude.config.freeze
-import etude.launch.options
-import etude.launch.slots
-from etude.config.compose_cache import ConfigCache
-from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.files import write_json
-from etude.launch.resources import Need, Slots
-from etude.paths import shipped
+from etude.launch.resources import Need
 from etude.store.results_version import RESULTS_VERSION
 from etude.store.run_dir import RunDir
 
-
-@dataclass
-class Launched:
-    """What a multirun froze, and what it would have run."""
-
-    configs: list[DictConfig] = field(default_factory=list)
-    runs: list[RunDir] = field(default_factory=list)
-    slots: Slots = field(default_factory=Slots)
-    how: dict[str, Any] = field(default_factory=dict)
-
-
-Launch = Callable[..., Launched]
-
-
-@pytest.fixture
-def launch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Launch]:
-    """Types `etude train -m WORDS` in an empty folder, with nothing run at the end of it."""
-    launched = Launched()
-
-    def freeze_all(jobs: Iterable[Sequence[str]], configs: ConfigCache, *told: object) -> list[RunDir]:
-        launched.configs = [configs._compose(overrides) for overrides in jobs]
-        if any(config.seed == 13 for config in launched.configs):
-            raise UserError("seed=13 brings bad luck")
-        return [RunDir(tmp_path / f"{config.arm}{config.seed}") for config in launched.configs]
-
-    def run_side_by_side(runs: Sequence[RunDir], slots: Slots, **how: Any) -> None:
-        launched.runs, launched.slots, launched.how = list(runs), slots, how
-
-    def task(config: DictConfig) -> None:
-        raise AssertionError("in a sweep each run is a process of its own")
-
-    def typed(*words: str) -> Launched:
-        monkeypatch.setattr(sys, "argv", ["etude train", "-m", *words])
-        hydra.main(config_path=str(shipped("conf")), config_name="train", version_base="1.3")(task)()
-        return launched
-
-    register()
-    monkeypatch.setattr(etude.config.freeze, "freeze_all", freeze_all)
-    monkeypatch.setattr(etude.launch.slots, "run_side_by_side", run_side_by_side)
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    monkeypatch.chdir(tmp_path)
-    yield typed
-    GlobalHydra.instance().clear()
+from .conftest import Launch
 
 
 def test_every_job_is_composed_and_frozen_before_the_first_is_run(launch: Launch) -> None:
     launched = launch("experiment=table3/base,table3/A1", "seed=1,2", "scale=small")
-    assert [run.path.name for run in launched.runs] == ["base1", "base2", "A11", "A12"]
+    assert launched.names == ["base1", "base2", "A11", "A12"]
     assert [config.model.heads for config in launched.configs] == [4, 4, 1, 1]
     assert {config.model.d_model for config in launched.configs} == {256}
     assert list(launched.configs[2].hydra.overrides.task) == ["experiment=table3/A1", "seed=1", "scale=small"]
@@ -79,7 +22,7 @@ def test_every_job_is_composed_and_frozen_before_the_first_is_run(launch: Launch
 
 def test_a_glob_takes_every_arm_of_a_study(launch: Launch) -> None:
     launched = launch("experiment=glob(table3/D*)")
-    assert [run.path.name for run in launched.runs] == ["D11", "D21", "D31", "D41"]
+    assert launched.names == ["D11", "D21", "D31", "D41"]
 
 
 def test_one_unsound_config_stops_the_sweep_before_anything_is_run(launch: Launch) -> None:

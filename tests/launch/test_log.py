@@ -31,7 +31,6 @@ time.sleep(120)
 """
 ENDS = {
     "error": ("raise ValueError('the loss is not a number')", "exit status 1, without", "ValueError: the loss is"),
-    "mistake": ("sys.exit(2)", "exit status 2, without", ""),
     "killed": ("os.kill(os.getpid(), 9)", "killed by SIGKILL (the machine may be out of memory);", ""),
 }
 
@@ -49,9 +48,18 @@ def test_a_rank_that_dies_ends_its_run_and_says_why_in_spite_of_torchrun(
         run_side_by_side(
             [make_run("A1", devices=2)],
             Slots(workers=2),
-            retries=1 if end == "mistake" else 0,  # which is not made twice
             command=lambda run: [*torchrun, str(script)],
         )
     assert f"table3/A1 seed 1 failed: {reason}" in str(failure.value)
     assert said in str(failure.value)
     assert "ChildFailedError" not in str(failure.value)
+
+
+REPORT = "E1129 16:40:07.123000 4242 torch/distributed/elastic/multiprocessing/api.py:984] failed (exitcode: 2) rank: 1"
+
+
+def test_a_mistake_that_torchrun_reports_is_not_made_twice(make_run: Callable[..., RunDir]) -> None:
+    """Its own exit status is 1."""
+    torchrun = [sys.executable, "-c", f"print({REPORT!r}); raise SystemExit(1)"]
+    with pytest.raises(SweepFailed, match="table3/A1 seed 1 failed: exit status 2, without"):
+        run_side_by_side([make_run("A1")], Slots(), retries=1, command=lambda run: torchrun)

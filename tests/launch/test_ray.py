@@ -164,11 +164,18 @@ class Asked(Together):
         return []
 
 
-@pytest.mark.parametrize(("cpus", "of_a_run", "at_once"), [(1, None, 1), (1, 0, 2), (1, 0.5, 2), (1, 1, 1), (0, 0, 1)])
-def test_a_search_is_asked_for_as_many_trials_as_there_are_cores_and_gpus_for(
-    cpus: int, of_a_run: float | None, at_once: int, how: How
+def test_a_search_is_asked_for_as_many_trials_as_the_cluster_has_room_for(how: How) -> None:
+    run_as_tasks([], **how | {"num_cpus": 1, "num_gpus": 0.5}, source=(asked := Asked()))
+    assert asked.room == 2
+
+
+@pytest.mark.parametrize(("cpus", "of_a_run", "at_once"), [(1, None, 1), (1, 0, 2), (1, 1, 1), (0, 0, 1)])
+def test_there_is_room_where_there_are_both_cores_and_gpus_for_a_trial(
+    cpus: int, of_a_run: float | None, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run_as_tasks([], **how | {"num_cpus": cpus, "num_gpus": of_a_run}, source=(asked := Asked()))
+    monkeypatch.setattr("etude.launch.ray._start", lambda init: None)
+    monkeypatch.setattr(ray, "cluster_resources", lambda: {"CPU": 2.0, "GPU": 1.0})
+    run_as_tasks([], init={}, num_cpus=cpus, num_gpus=of_a_run, max_retries=0, source=(asked := Asked()))
     assert asked.room == at_once
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,12 @@ import pytest
 from filelock import FileLock
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
+from tests import warm
 
 from etude.config.resolvers import register
 from etude.errors import UserError
 from etude.launch.sweep import SweepFailed
 from etude.paths import shipped
-from etude.store.lock import Busy
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 
@@ -32,8 +33,8 @@ import etude.launch.slurm  # noqa: E402
 import etude.launch.slurm_queue  # noqa: E402
 from etude.launch.interrupts import Interrupts  # noqa: E402
 from etude.launch.job import Job  # noqa: E402
-from etude.launch.remote import Outcome  # noqa: E402
-from etude.launch.slurm import SubmititLauncher, run_as_jobs  # noqa: E402
+from etude.launch.remote import Outcome, settle  # noqa: E402
+from etude.launch.slurm import Preemptible, SubmititLauncher, run_as_jobs  # noqa: E402
 from etude.launch.slurm_queue import Queue  # noqa: E402
 from etude.launch.sweep import run_all  # noqa: E402
 
@@ -72,12 +73,12 @@ if not (run / "started").exists():
 """
 
 
-def launcher(name: str, *overrides: str) -> dict[str, Any]:
+@cache
+def launcher(name: str) -> dict[str, Any]:
     """What `hydra/launcher=NAME` hands to the launcher."""
     register()
     with initialize_config_dir(str(shipped("conf")), version_base="1.3"):
-        words = [f"hydra/launcher={name}", *overrides]
-        config = compose("train", words, return_hydra_config=True)
+        config = compose("train", [f"hydra/launcher={name}"], return_hydra_config=True)
     options: dict[str, Any] = OmegaConf.to_container(config.hydra.launcher, resolve=True)  # type: ignore[assignment]
     return options
 
@@ -87,9 +88,8 @@ def where(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     """How `run_as_jobs` is to submit, as the YAML says but for what is given."""
 
     def arguments(cluster: str = "local", **options: Any) -> dict[str, Any]:
-        said = launcher(f"submitit_{cluster}")
-        for key in ("_target_", "_convert_", "wait_for_completion", "fail_fast"):
-            del said[key]
+        ours = {"_target_", "_convert_", "wait_for_completion", "fail_fast"}
+        said = {key: value for key, value in launcher(f"submitit_{cluster}").items() if key not in ours}
         return said | {"submitit_folder": str(tmp_path / "jobs" / "%j")} | options
 
     return arguments
@@ -143,36 +143,6 @@ def test_fail_fast_cancels_the_other_jobs_which_save_first(
     assert soon((runs[0].path / "checkpoint").exists)
 
 
-@pytest.mark.slow
-def test_a_run_that_another_process_trains_is_submitted_again_when_that_has_gone(
-    make_run: Make, programs: Programs, finish: str, where: Where, soon: Soon, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, logger="etude")
-    runs = [make_run("A1"), make_run("A2")]
-    taken = f"""
-import pathlib, sys
-from filelock import FileLock, Timeout
-try:
-    FileLock(pathlib.Path(sys.argv[1], ".lock"), timeout=0).acquire()
-except Timeout:
-    sys.exit({Busy.exit_status})
-"""
-    other = FileLock(runs[0].lock_file, thread_local=False)
-    other.acquire()
-
-    def go_when_left() -> None:
-        soon(lambda: any("left to another process" in message for message in caplog.messages) and runs[1].finished)
-        other.release()
-
-    thread = threading.Thread(target=go_when_left)
-    thread.start()
-    command = programs({"A1": taken + finish, "A2": finish})
-    run_as_jobs(runs, wait_for_completion=True, command=command, **where(signal_delay_s=2))
-    thread.join()
-    assert [run.finished for run in runs] == [True, True]
-    assert [m.partition(";")[0] for m in caplog.messages if m.startswith("submitted")] == ["submitted 1 jobs"] * 2
-
-
 def test_where_all_is_finished_no_cluster_is_needed(make_run: Make, where: Where) -> None:
     run = make_run("A1")
     run.write_result({"test": {}})
@@ -181,32 +151,38 @@ def test_where_all_is_finished_no_cluster_is_needed(make_run: Make, where: Where
 
 @needs_proc
 @pytest.mark.slow
-@pytest.mark.parametrize(("program", "saves"), [(PATIENT, True), (STUBBORN, False)])
-def test_a_preempted_run_saves_and_goes_on_when_its_job_comes_back(
-    program: str, saves: bool, make_run: Make, programs: Programs, finish: str, where: Where, soon: Soon
+def test_a_preempted_run_that_does_not_listen_goes_on_all_the_same_when_its_job_comes_back(
+    make_run: Make, programs: Programs, finish: str, where: Where, soon: Soon
 ) -> None:
     run = make_run("A1")
-    command = programs({"A1": program + finish})
+    command = programs({"A1": STUBBORN + finish})
     [job] = submit([Job(run)], command=command, **where(signal_delay_s=2)).tasks
     assert soon((run.path / "started").exists)
     preempt(job)
     assert job.result().reason == ""
     assert run.finished
-    assert (run.path / "checkpoint").exists() == saves
     assert "Requeued job" in job.stderr() + job.stdout()
 
 
-@pytest.mark.slow
 def test_a_job_that_is_taken_away_for_good_lets_its_run_save(
-    make_run: Make, programs: Programs, finish: str, where: Where, soon: Soon
+    make_run: Make, programs: Programs, finish: str, soon: Soon
 ) -> None:
     run = make_run("A1")
-    command = programs({"A1": PATIENT + finish})
-    [job] = submit([Job(run)], command=command, **where(signal_delay_s=2)).tasks
-    assert soon((run.path / "started").exists)
-    job._process.send_signal(signal.SIGTERM)
-    assert soon((run.path / "checkpoint").exists)
-    assert job.result().reason == "exit status 130, without a result"
+    before = signal.getsignal(signal.SIGTERM)
+    job = Preemptible(run, 1, grace=1.0, command=programs({"A1": PATIENT + finish}))
+
+    def take_away() -> None:
+        if soon((run.path / "started").exists):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=take_away)
+    thread.start()
+    try:
+        assert job().reason == "exit status 130, without a result"
+    finally:
+        thread.join()
+        signal.signal(signal.SIGTERM, before)
+    assert (run.path / "checkpoint").exists()
     assert not run.finished
 
 
@@ -270,15 +246,39 @@ def test_a_job_that_slurm_takes_away_waits_for_slurm_to_end_or_requeue_it(
 ) -> None:
     (slurm / "open").touch()
     run = make_run("A1")
-    submit([Job(run)], command=programs({"A1": PATIENT + finish}), **where("slurm", signal_delay_s=2))
+    submit([Job(run)], command=programs({"A1": PATIENT + finish}), **where("slurm", signal_delay_s=1))
     assert soon((run.path / "started").exists)
     [file] = slurm.glob("*.pid")
     job = int(file.read_text())
     os.kill(job, signal.SIGTERM)
     assert soon((run.path / "checkpoint").exists)
-    time.sleep(2.5)  # longer than the grace, which is a second of the two
+    time.sleep(1.2)  # longer than the grace, which is half a second
     assert alive(job)
     os.kill(job, signal.SIGKILL)
+
+
+def test_a_run_that_another_process_trains_is_submitted_when_that_has_gone(
+    make_run: Make, where: Where, slurm: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="etude")
+    runs = [make_run("A1"), make_run("A2")]
+    other = FileLock(runs[0].lock_file, thread_local=False)
+    other.acquire()
+
+    def finished(launcher: SubmititLauncher, jobs: Sequence[Job], signals: Interrupts) -> list[Job]:
+        ended = [*launcher.tasks.values()]
+        launcher.tasks.clear()
+        for job in ended:
+            job.run_dir.write_result({"test": {}})
+            settle(job, Outcome(0.0, 1.0, ""))
+        other.release()
+        return ended
+
+    monkeypatch.setattr(SubmititLauncher, "wait", finished)
+    run_as_jobs(runs, wait_for_completion=True, **where("slurm"))
+    assert [run.finished for run in runs] == [True, True]
+    assert [m.partition(";")[0] for m in caplog.messages if m.startswith("submitted")] == ["submitted 1 jobs"] * 2
+    assert caplog.text.count("table3/A1 seed 1: left to another process") == 1
 
 
 def test_slurm_is_asked_for_what_the_config_says(
@@ -361,20 +361,19 @@ def test_on_ctrl_c_the_jobs_go_on_and_one_is_told_how_to_end_them(
         run_as_jobs([make_run("A1"), make_run("A2")], wait_for_completion=True, **where("slurm"))
 
 
-@pytest.mark.slow
 def test_on_ctrl_c_while_only_another_process_works_there_is_no_job_to_end(
-    make_run: Make, programs: Programs, where: Where, monkeypatch: pytest.MonkeyPatch
+    make_run: Make, where: Where, slurm: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(launcher: SubmititLauncher, jobs: Sequence[Job], signals: Interrupts) -> list[Job]:
-        ended = waits(launcher, jobs, signals)
-        signals.caught += [signal.SIGINT] * bool(ended)
-        return ended
+        launcher.tasks.clear()
+        for job in jobs:
+            job.state = State.ELSEWHERE
+        signals.caught.append(signal.SIGINT)
+        return [*jobs]
 
-    waits = SubmititLauncher.wait
     monkeypatch.setattr(SubmititLauncher, "wait", interrupted)
-    command = programs({"A1": f"raise SystemExit({Busy.exit_status})"})
     with pytest.raises(KeyboardInterrupt, match=r"0 of 1 runs are finished; the same command goes on"):
-        run_as_jobs([make_run("A1")], wait_for_completion=True, command=command, **where())
+        run_as_jobs([make_run("A1")], wait_for_completion=True, **where("slurm"))
 
 
 def test_a_run_whose_job_is_in_the_queue_is_not_submitted_again(
@@ -435,7 +434,7 @@ def quickly(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, name, seconds)
 
 
-@pytest.mark.parametrize("state", ["PREEMPTED", "OUT_OF_MEMORY", "CANCELLED by 1000"])
+@pytest.mark.parametrize("state", ["OUT_OF_MEMORY", "CANCELLED by 1000"])
 def test_a_job_that_has_left_the_queue_without_a_result_has_failed(
     state: str, make_run: Make, where: Where, slurm: Path, quickly: None
 ) -> None:
@@ -445,28 +444,20 @@ def test_a_job_that_has_left_the_queue_without_a_result_has_failed(
     assert re.fullmatch(rf"job 4700 ended without a result \({state.split()[0]}.*\), see \S+", job.reason)
 
 
-def test_a_suspended_job_is_waited_for_and_so_is_one_of_which_slurm_says_nothing(
-    make_run: Make, where: Where, slurm: Path, quickly: None
-) -> None:
-    submitted = submit([Job(make_run("A1"))], command=list, **where("slurm"))
-    (slurm / "4700.state").write_text("SUSPENDED")
-    queue = Queue()
-    began = time.monotonic()
-    while time.monotonic() < began + 1.5:
-        assert not queue.has_left("4700")
-    (slurm / "busy").touch()
-    (slurm / "4700.state").write_text("FAILED")
-    while time.monotonic() < began + 3:
-        assert not queue.has_left("4700")
-    (slurm / "busy").unlink()
-    assert [job.reason != "" for job in wait_for(submitted)] == [True]
+def test_a_job_has_left_when_slurm_has_answered_without_it_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may be submitted long after the launcher began, and seconds before squeue is asked again.
 
+    While squeue does not answer, no job has left.
+    """
+    now, there, answers = 1000.0, {"1"}, True
 
-def test_a_job_that_no_answer_of_slurm_has_shown_yet_has_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may be submitted long after the launcher began, and seconds before squeue is asked again."""
-    now, there = 1000.0, {"1"}
+    def queued_jobs() -> set[str]:
+        if not answers:
+            raise UserError("squeue does not answer")
+        return there
+
     monkeypatch.setattr(etude.launch.slurm_queue.time, "monotonic", lambda: now)
-    monkeypatch.setattr(etude.launch.slurm_queue, "queued_jobs", lambda: there)
+    monkeypatch.setattr(etude.launch.slurm_queue, "queued_jobs", queued_jobs)
     queue = Queue()
     now = 1100.0
     assert not queue.has_left("1")
@@ -479,6 +470,13 @@ def test_a_job_that_no_answer_of_slurm_has_shown_yet_has_not_left(monkeypatch: p
     now = 1201.0
     assert queue.has_left("2"), "it has been gone for a minute"
     assert not queue.has_left("1")
+    answers, there = False, set()
+    now = 1230.0
+    assert not queue.has_left("1")
+    now = 1400.0
+    assert not queue.has_left("1")
+    now, answers = 1430.0, True
+    assert queue.has_left("1")
 
 
 def test_a_job_trains_what_it_was_submitted_for_whatever_is_frozen_later(
@@ -566,7 +564,7 @@ def test_a_multirun_trains_in_a_job_and_typed_again_finds_it_finished(tmp_path: 
     environment = os.environ | {"ETUDE_CACHE": str(tmp_path / "cache")}
     for told in ("finished before: 0", "finished before: 1"):
         done = subprocess.run(
-            [sys.executable, "-m", "etude", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
+            [warm.python(), "-m", "etude", *words], cwd=tmp_path, env=environment, capture_output=True, text=True
         )
         assert (done.returncode, told in done.stderr) == (0, True), done.stderr
     assert len([*tmp_path.glob("runs/single/base/seed1-*/result.json")]) == 1

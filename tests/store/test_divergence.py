@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.letters import TEXT, TINY, write_pairs
 
 from etude.cli.main import main
 from etude.launch.job import Job
@@ -18,10 +19,8 @@ from etude.store.records import read_run
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State
 
-TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
-TEXT = ["data=files", "data.tsv=pairs.tsv", "data.holdout=4", "tokenizer.vocab_size=30", "cache_dir=cache"]
 BUDGET = ["budget=smoke", "budget.max_steps=6", "budget.val_every=4", "decoding=greedy", "decoding.max_len_offset=2"]
-WORDS = ["experiment=table3/A1", *TINY, *TEXT, *BUDGET]
+WORDS = ["experiment=table3/A1", *TINY, *TEXT, "data.tsv=pairs.tsv", "cache_dir=cache", *BUDGET]
 
 
 @pytest.mark.parametrize(
@@ -45,8 +44,7 @@ def test_a_run_has_diverged_where_it_says_so_or_where_its_scores_are_no_numbers(
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty folder with a small parallel text."""
     folder = tmp_path_factory.mktemp("place")
-    rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
-    (folder / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
+    write_pairs(folder)
     return folder
 
 

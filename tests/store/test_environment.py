@@ -45,10 +45,12 @@ def test_no_run_is_lost_for_a_git_that_is_missing_or_slow(error, monkeypatch):
 
 def test_a_run_that_went_on_twice_names_every_version_that_it_was_made_with():
     def made_with(torch, begun):
-        made = {"packages": {"torch": torch, "lightning": "2.6"}, "matmul": "mkl"}
+        made = {"packages": {"torch": torch, "lightning": "2.6", "wandb": "0.31"}, "matmul": "mkl"}
         return made | {"libraries": libraries_of(made, begun)}
 
     first = made_with("2.11.0", {})
+    assert first["libraries"]["torch"] == "2.11.0"
+    assert "wandb" not in first["libraries"]
     third = made_with("2.13.0", made_with("2.12.0", first))
     assert third["libraries"]["torch"] == "2.11.0, 2.12.0, 2.13.0"
     assert (third["libraries"]["matmul"], third["libraries"]["sacrebleu"]) == ("mkl", "")

@@ -2,8 +2,6 @@
 
 import re
 import socket
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -39,14 +37,6 @@ def test_torch_is_named_as_it_names_itself():
 
     cuda = f"CUDA {torch.version.cuda}" if torch.version.cuda else "without CUDA"
     assert torch_version() == f"torch {torch.__version__} ({cuda})"
-
-
-def test_looking_around_imports_no_torch(tmp_path):
-    code = (
-        "import sys; from pathlib import Path; from etude.store.machine import look_around; "
-        f"[*look_around(Path({str(tmp_path)!r}), Path({str(tmp_path)!r}), 1)]; assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_bare_machine_lacks_nothing_that_is_needed(bare, tmp_path):

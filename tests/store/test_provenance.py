@@ -13,7 +13,6 @@ from etude.config.compose_cache import ConfigCache
 from etude.config.freeze import freeze, freeze_all
 from etude.files import write_json
 from etude.store import stale
-from etude.store.environment import libraries_of
 from etude.store.own_parts import hash_targets
 from etude.store.provenance import Code, code_of, code_of_run, is_one_code, notes_on_code, notes_on_libraries
 from etude.store.records import read_run
@@ -257,10 +256,3 @@ def test_versions_of_libraries_that_are_mixed_are_told_with_how_many_runs_each_h
     told = "These runs were not all made with the same torch: 2.12.0 (2), 2.13.0 (1); they may differ by rounding."
     assert notes_on_libraries([*made, {}]) == [told]
     assert notes_on_libraries(made[:1]) == []
-
-
-def test_a_result_names_every_version_that_its_run_has_met():
-    begun, made = ({"packages": {"torch": torch, "wandb": "0.31"}} for torch in ("2.12.0", "2.13.0"))
-    assert libraries_of(made, begun)["torch"] == "2.12.0, 2.13.0"
-    assert libraries_of(made, {})["torch"] == libraries_of(made, made)["torch"] == "2.13.0"
-    assert "wandb" not in libraries_of(made, {})

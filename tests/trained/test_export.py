@@ -20,7 +20,9 @@ from etude.trained.run import load
 from etude.training.run import train
 
 TYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64, "BOOL": np.bool_}
-SMOKE = ["budget=smoke", "budget.max_steps=2", "trainer=cpu", "logger=none", "model.n_layers=1", "callbacks=ema"]
+TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
+TEXT = ["data.train_pairs=300", "data.valid_pairs=20", "data.test_pairs=20", "data.vocab_size=300"]
+SMOKE = ["budget=smoke", "budget.max_steps=2", "decoding=greedy", "decoding.max_len_offset=2", "callbacks=ema"]
 
 
 def read_safetensors(file: Path) -> dict[str, Tensor]:
@@ -41,7 +43,7 @@ def read_safetensors(file: Path) -> dict[str, Tensor]:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDir:
     place = tmp_path_factory.mktemp("place")
-    made = freeze(compose([*SMOKE, f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]))
+    made = freeze(compose([*TINY, *TEXT, *SMOKE, f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]))
     train(made)
     return made
 

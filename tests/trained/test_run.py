@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.letters import TEXT, write_pairs
 
 import etude
 from etude.cli.main import main
@@ -33,9 +34,7 @@ LINES = ["a b c", "", "h g f e d c", "b"]
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., RunDir]:
     """Trains runs of six steps."""
     place = tmp_path_factory.mktemp("place")
-    rows = [" ".join("abcdefgh"[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
-    (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
-    text = ["data=files", f"data.tsv={place / 'pairs.tsv'}", "data.holdout=4", "tokenizer.vocab_size=30"]
+    text = [*TEXT, write_pairs(place)]
     folders = [f"runs_dir={place / 'runs'}", f"cache_dir={place / 'cache'}"]
 
     def make(*overrides: str) -> RunDir:
@@ -76,12 +75,33 @@ def printed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
     return verb
 
 
-def test_the_door_opens_quickly_and_files_are_read_without_torch(done: RunDir) -> None:
-    code = "import etude, sys; run = etude.load(sys.argv[1]); run.config, run.metrics, run.result"
-    asked = f"{code}; assert not {{'torch', 'lightning', 'hydra'}} & {{*sys.modules}}, sys.modules.keys()"
-    subprocess.run([sys.executable, "-c", asked, str(done.path)], check=True)
-    light = "import etude, sys; assert not {'numpy', 'pandas', 'torch', 'omegaconf'} & {*sys.modules}; etude.load"
-    subprocess.run([sys.executable, "-c", light], check=True)
+IMPORTS = """
+import sys
+from pathlib import Path
+
+def imported(*names):
+    return {*names} & {*sys.modules}
+
+import etude
+assert not imported("numpy", "pandas", "torch", "omegaconf")
+folder = Path(sys.argv[1])
+run = etude.load(folder)
+run.config, run.metrics, run.result
+assert not imported("torch", "lightning", "hydra")
+from etude.store.machine import look_around
+[*look_around(folder, folder, 1)]
+assert not imported("torch")
+from etude.launch.resources import Slots
+from etude.launch.slots import run_side_by_side
+from etude.store.run_dir import RunDir
+run_side_by_side([RunDir(folder)], Slots(), command=None)
+assert not imported("torch")
+"""
+
+
+def test_files_are_read_a_machine_is_looked_at_and_finished_runs_are_skipped_without_torch(done: RunDir) -> None:
+    """And the door opens quickly."""
+    subprocess.run([sys.executable, "-c", IMPORTS, str(done.path)], check=True)
 
 
 def test_a_run_says_what_its_files_say(run: TrainedRun, done: RunDir) -> None:

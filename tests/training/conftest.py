@@ -10,6 +10,7 @@ import pytest
 import torch
 import yaml
 from tests import warm
+from tests.letters import ROWS, TEXT, TINY, write_pairs
 
 from etude.config.compose import compose
 from etude.config.freeze import freeze
@@ -21,7 +22,6 @@ from etude.training.run import train
 
 Freeze = Callable[..., RunDir]
 
-TINY = ["model.d_model=8", "model.d_ff=16", "model.heads=2", "model.n_layers=1", "trainer=cpu", "logger=none"]
 TIMES = ("seconds", "tokens_per_second", "decoding_seconds")
 
 
@@ -29,11 +29,8 @@ TIMES = ("seconds", "tokens_per_second", "decoding_seconds")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Freeze:
     """Freezes runs of ten steps, each in a folder of its own."""
     place = tmp_path_factory.mktemp("runs")
-    letters = "abcdefgh"
-    rows = [" ".join(letters[(k * j + k // 8) % 8] for j in range(1, 3 + k % 6)) for k in range(1, 200)]
-    (place / "pairs.tsv").write_text("".join(f"{row} {k % 8}\t{row} {k % 8}\n" for k, row in enumerate(rows)))
-    lines = ["data=files", f"data.tsv={place / 'pairs.tsv'}", "data.holdout=4", "tokenizer.vocab_size=30"]
-    (place / "text.txt").write_text("".join(f"{row}.{'=' * (k % 5 == 0)}" for k, row in enumerate(rows)))
+    lines = [*TEXT, write_pairs(place)]
+    (place / "text.txt").write_text("".join(f"{row}.{'=' * (k % 5 == 0)}" for k, row in enumerate(ROWS)))
     running = ["data=text", f"data.files={place / 'text.txt'}", "data.separator='='", "tokenizer=byte"]
 
     def frozen(name: str, *overrides: str, searched: bool = True, is_running: bool = False) -> RunDir:

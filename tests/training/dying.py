@@ -1,4 +1,7 @@
-"""`dying.py MOMENT RUN_DIR` trains a run that a SIGKILL, or the signal it names, meets at that moment."""
+"""`dying.py MOMENT RUN_DIR` trains a run that a SIGKILL, or the signal it names, meets at that moment.
+
+So does `dying.py MOMENT train WORDS`, as `etude train WORDS`.
+"""
 
 import os
 import signal
@@ -7,6 +10,7 @@ from typing import BinaryIO
 
 import torch
 
+import etude.cli.main
 import etude.training.run
 from etude.data import store
 from etude.store.run_dir import RunDir
@@ -78,4 +82,4 @@ if __name__ == "__main__":
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests behind nohup would hand it down as ignored
     _, moment, *sys.argv[1:] = sys.argv
     MOMENTS[moment]()
-    etude.training.run.main()
+    (etude.cli.main if sys.argv[1] == "train" else etude.training.run).main()

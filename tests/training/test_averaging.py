@@ -51,7 +51,7 @@ def test_an_average_of_one_is_the_last_checkpoint(plain, runs):
     assert results[0]["id"] != results[1]["id"]
 
 
-def test_the_result_is_that_of_the_mean_and_the_curve_that_of_the_run(plain, runs):
+def test_the_result_is_that_of_the_mean_which_is_what_is_loaded_and_the_curve_that_of_the_run(plain, runs):
     averaged = runs("averaged", "averaging.checkpoints=3", "averaging.every=4")
     results = plain.result(), train(averaged)
     assert names(averaged) == ["last.ckpt", "step-00000002.ckpt", "step-00000006.ckpt", "step-00000010.ckpt"]
@@ -61,6 +61,8 @@ def test_the_result_is_that_of_the_mean_and_the_curve_that_of_the_run(plain, run
     assert results[0]["valid"]["perplexity"] != results[1]["valid"]["perplexity"]
     transformer = build.model(averaged.config(), results[1]["vocabulary"])
     transformer.load_state_dict(weights_of(averaged))
+    _, loaded, _ = load_trained(averaged)
+    assert same(loaded.state_dict(), transformer.state_dict())
     store = build.token_store(averaged.config())
     batches = build.evaluation_batches(averaged.config(), store.split("valid"))
     assert perplexity(*sum_tokens(transformer, batches)[:2]) == results[1]["valid"]["perplexity"]
@@ -159,10 +161,3 @@ def test_a_full_disk_is_one_sentence_and_the_run_goes_on_later(plain, runs, monk
     train(run)
     assert names(run) == ["last.ckpt", "step-00000008.ckpt", "step-00000010.ckpt"]
     assert same(*(model_weights(read_checkpoint(each.checkpoint)) for each in (plain, run)))
-
-
-def test_evaluate_and_translate_use_the_mean(runs):
-    run = runs("used", "averaging.checkpoints=2", "averaging.every=4")
-    train(run)
-    _, transformer, _ = load_trained(run)
-    assert same(transformer.state_dict(), weights_of(run))

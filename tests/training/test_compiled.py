@@ -18,8 +18,7 @@ from .conftest import Freeze
 @pytest.mark.slow
 def test_a_compiled_run_is_the_same_run_and_learns_the_same(runs: Freeze) -> None:
     plain, compiled = (
-        runs(f"compiled {switch}", "model.dropout=0", f"trainer.compile={switch}", searched=False)
-        for switch in ("false", "true")
+        runs(f"compiled {switch}", "model.dropout=0", f"trainer.compile={switch}") for switch in ("false", "true")
     )
     assert compiled.path.name == plain.path.name
     expected, found = train(plain), train(compiled)
@@ -42,8 +41,8 @@ def test_a_run_of_few_shapes_learns_the_same_and_asks_the_compiler_for_graphs(
 
         return compiled
 
-    plain = runs("all shapes", "model.dropout=0", searched=False)
-    recorded = runs("few shapes", "model.dropout=0", "trainer.compile=reduce-overhead", searched=False)
+    plain = runs("all shapes", "model.dropout=0")
+    recorded = runs("few shapes", "model.dropout=0", "trainer.compile=reduce-overhead")
     assert recorded.path.name == plain.path.name
     expected = train(plain)
     monkeypatch.setattr(torch, "compile", compiler)
@@ -99,4 +98,4 @@ def test_what_cannot_be_compiled_is_told_in_a_sentence(
 
     monkeypatch.setattr(torch, "compile", lambda function, **options: refuse)
     with pytest.raises(UserError, match=r"^this.* RuntimeError: .*no compiler is found here; trainer\.compile=false"):
-        train(runs("not compiled", "trainer.compile=true", searched=False))
+        train(runs("not compiled", "trainer.compile=true"))

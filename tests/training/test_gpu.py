@@ -29,9 +29,7 @@ def test_two_machines_with_a_gpu_each_make_the_run_of_one(runs: Freeze) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["true", "reduce-overhead"])
 def test_a_compiled_run_is_the_same_run_and_learns_the_same(mode: str, runs: Freeze) -> None:
-    plain, compiled = (
-        runs(f"compile-{switch}", *ON_GPU, f"trainer.compile={switch}", searched=False) for switch in ("false", mode)
-    )
+    plain, compiled = (runs(f"compile-{switch}", *ON_GPU, f"trainer.compile={switch}") for switch in ("false", mode))
     assert compiled.path.name == plain.path.name
     expected, found = train(plain), train(compiled)
     assert found["test"]["perplexity"] == pytest.approx(expected["test"]["perplexity"], rel=1e-4)

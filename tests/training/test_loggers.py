@@ -48,16 +48,17 @@ def offline(run: RunDir) -> list[Logger]:
     return wandb(run, run.config(), mode="offline", project="etude", entity=None)
 
 
-@pytest.mark.parametrize(("agent", "state"), [("s1", State.PRUNED), (None, State.PAUSED)])
 def test_a_run_that_the_server_stops_is_pruned_if_an_agent_of_a_search_there_asked_for_it(
-    run: RunDir, monkeypatch: pytest.MonkeyPatch, agent: str | None, state: State
+    run: RunDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loggers = offline(run)
+    stop = loggers[0].experiment.settings.stop_fn  # type: ignore[attr-defined]
     with monkeypatch.context() as environment:
-        if agent:
-            environment.setenv("WANDB_SWEEP_ID", agent)
-        loggers[0].experiment.settings.stop_fn()  # type: ignore[attr-defined]
-    assert read_stop(run) == Stop(0, state)
+        environment.setenv("WANDB_SWEEP_ID", "s1")
+        stop()
+    assert read_stop(run) == Stop(0, State.PRUNED)
+    stop()
+    assert read_stop(run) == Stop(0, State.PAUSED)
     finish(loggers, exit_code=0)
 
 
@@ -65,21 +66,6 @@ def test_no_logger_is_a_choice(run: RunDir) -> None:
     assert compose(["logger=none"]).logger == {}
     record([], run, RESULT)
     finish([], exit_code=0)
-
-
-def test_an_offline_run_lies_in_its_own_directory_under_its_own_id(run: RunDir) -> None:
-    loggers = offline(run)
-    record(loggers, run, RESULT)
-    finish(loggers, exit_code=0)
-    id = logged_as(run)
-    [folder] = run.path.glob(f"wandb/offline-run-*-{id}")
-    assert (folder / f"run-{id}.wandb").stat().st_size > 0
-    assert loggers[0].version == id
-
-
-def test_an_offline_run_leaves_the_environment_of_other_runs_alone(run: RunDir) -> None:
-    finish(offline(run), exit_code=0)
-    assert "WANDB_MODE" not in os.environ
 
 
 def test_whoever_has_switched_wandb_off_gets_no_logger_and_is_told(
@@ -96,6 +82,16 @@ def test_where_the_environment_says_offline_it_is_told_how_to_send_the_run(
     monkeypatch.setenv("WANDB_MODE", "offline")
     finish(wandb(run, CONFIG, mode="online", project="etude", entity=None), exit_code=0)
     assert f"(WANDB_MODE=offline); logging offline, `wandb sync {run.path}/wandb` sends it later" in caplog.text
+
+
+def test_an_unreachable_server_sends_the_run_offline(
+    run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("WANDB_BASE_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    finish(wandb(run, CONFIG, mode="online", project="etude", entity=None), exit_code=0)
+    assert f"logging offline, `wandb sync {run.path}/wandb` sends it later" in caplog.text
+    assert [*run.path.glob("wandb/offline-run-*")]
 
 
 def test_a_setting_that_wandb_refuses_is_named_and_nothing_is_promised(
@@ -200,15 +196,22 @@ def test_a_logger_that_cannot_be_is_one_sentence(typed: str, told: str) -> None:
         resolve_valid(compose([typed]))
 
 
-def test_several_loggers_take_the_same_rows_in_the_runs_directory(run: RunDir) -> None:
+def test_several_loggers_take_the_same_rows_in_the_runs_directory_under_its_id_and_change_no_environment(
+    run: RunDir,
+) -> None:
     node = resolve(compose(["logger=[csv,wandb]"]))["logger"]
-    loggers = make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)
+    csv, offline = loggers = make_parts("logger", node, Logger, run=run, config=CONFIG, save_dir=run.path)
     for logger in loggers:
         LoggerSink(logger).write({"step": 1, "loss": 2.5})
     record(loggers, run, RESULT)
     finish(loggers, exit_code=0)
-    assert "2.5" in (run.path / "csv" / "version_0" / "metrics.csv").read_text()
-    assert [*run.path.glob("wandb/offline-run-*")]
+    assert "2.5" in (Path(csv.log_dir) / "metrics.csv").read_text()
+    assert Path(csv.log_dir) == run.path / "csv" / "version_0"
+    id = logged_as(run)
+    [folder] = run.path.glob(f"wandb/offline-run-*-{id}")
+    assert (folder / f"run-{id}.wandb").stat().st_size > 0
+    assert offline.version == id
+    assert "WANDB_MODE" not in os.environ
 
 
 def test_tensorboards_files_lie_in_the_runs_directory(run: RunDir) -> None:

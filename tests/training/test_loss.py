@@ -6,10 +6,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch.nn import functional as F
 from torch.testing import assert_close
 
 from etude.config import parts
@@ -121,6 +120,7 @@ def by_definition(logits: Tensor, targets: Tensor, on_target: float, elsewhere: 
 
 @settings(max_examples=30, deadline=None)
 @given(smoothing=smoothings, seed=seeds)
+@example(smoothing=0.0, seed=5)
 def test_label_smoothing_spreads_eps_over_the_whole_vocabulary(smoothing, seed):
     logits, targets = drawn(seed)
     share = smoothing / VOCABULARY
@@ -130,6 +130,7 @@ def test_label_smoothing_spreads_eps_over_the_whole_vocabulary(smoothing, seed):
 
 @settings(max_examples=30, deadline=None)
 @given(smoothing=smoothings, seed=seeds)
+@example(smoothing=0.0, seed=5)
 def test_the_published_code_spreads_eps_over_the_other_pieces_and_subtracts_the_entropy(smoothing, seed):
     logits, targets = drawn(seed)
     confidence, low = 1 - smoothing, smoothing / (VOCABULARY - 1)
@@ -137,34 +138,6 @@ def test_the_published_code_spreads_eps_over_the_other_pieces_and_subtracts_the_
     expected = by_definition(logits, targets, confidence, low) - 5 * normalising
     ours = LabelSmoothingT2T(PAD, smoothing=smoothing)(logits, targets).item()
     assert math.isclose(ours, expected, rel_tol=1e-9, abs_tol=1e-9)
-
-
-@pytest.mark.parametrize("smoothing", [0.1, 0.2])
-def test_both_are_torchs_cross_entropy_against_distributions(smoothing):
-    logits, targets = drawn(4)
-    rows, real = logits.flatten(0, 1), targets.flatten() != PAD
-    true = F.one_hot(targets.flatten(), VOCABULARY).double()
-    uniform = (1 - smoothing) * true + smoothing / VOCABULARY
-    others = (1 - smoothing) * true + smoothing / (VOCABULARY - 1) * (1 - true)
-    for aim, cls, subtracted in ((uniform, LabelSmoothing, 0.0), (others, LabelSmoothingT2T, 1.0)):
-        entropy = torch.special.entr(aim).sum(1)
-        costs = F.cross_entropy(rows, aim, reduction="none") - subtracted * entropy
-        assert_close(cls(PAD, smoothing=smoothing)(logits, targets), costs[real].sum())
-
-
-@pytest.mark.parametrize("cls", [LabelSmoothing, LabelSmoothingT2T])
-def test_without_smoothing_both_are_cross_entropy(cls):
-    logits, targets = drawn(5)
-    expected = F.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=PAD, reduction="sum")
-    assert_close(cls(PAD, smoothing=0.0)(logits, targets), expected)
-
-
-def test_the_least_label_smoothing_costs_is_the_entropy_of_its_targets_and_the_published_codes_is_nothing():
-    for cls, least in ((LabelSmoothing, 1.0), (LabelSmoothingT2T, 0.0)):
-        loss = cls(PAD, smoothing=0.1)
-        aim = aimed_at(loss, 3)
-        cost = loss(aim.log()[None, None], torch.tensor([[3]]))
-        assert_close(cost, least * torch.special.entr(aim).sum(), atol=1e-12, rtol=1e-9)
 
 
 def test_a_smoothing_that_outweighs_the_truth_in_a_small_vocabulary_is_refused():

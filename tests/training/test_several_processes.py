@@ -4,11 +4,12 @@ import json
 
 import pytest
 
+from etude.store.metrics_file import read_metrics
 from etude.store.run_dir import RunDir
 from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 
-from .conftest import Freeze, distance, in_processes, update, with_plain_descent
+from .conftest import TIMES, Freeze, distance, in_processes, update, with_plain_descent
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("importable")]
 BUDGET = ["model.dropout=0.0", "budget.max_steps=4", "budget.val_every=2"]
@@ -23,6 +24,12 @@ def alone(runs: Freeze) -> RunDir:
     run = with_plain_descent(runs("alone", *BUDGET))
     train(run)
     return run
+
+
+def curves(run: RunDir) -> list[list[float]]:
+    """The rows of metrics, without what depends on the clock."""
+    rows = read_metrics(run.metrics_file)
+    return [[float(value or 0) for name, value in row.items() if name not in TIMES] for row in rows]
 
 
 def assert_same_run(run: RunDir, alone: RunDir) -> None:
@@ -40,6 +47,8 @@ def test_four_processes_make_the_run_of_one_and_two_go_on_from_where_they_stood(
     done = in_processes(four)
     assert four.finished, done.stderr
     assert_same_run(four, alone)
+    for one, other in zip(curves(alone), curves(four), strict=True):
+        assert one == pytest.approx(other, rel=1e-5)
 
     two = with_plain_descent(runs("four-then-two", *BUDGET, "trainer.devices=2", mine("KeepsHalf")))
     two.checkpoint.parent.mkdir(parents=True, exist_ok=True)

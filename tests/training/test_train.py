@@ -137,7 +137,7 @@ ONE_CYCLE = [  # a scheduler of torch's, which a file of the user's would hold
     "chosen",
     [
         *([f"optimizer={name}"] for name in values("optimizer")),
-        *([f"schedule={name}"] for name in values("schedule")),
+        *([f"schedule={name}"] for name in values("schedule") if name != "noam"),  # which those above have
         ONE_CYCLE,
     ],
     ids=lambda chosen: chosen[0] if len(chosen) == 1 else "torch",
@@ -198,8 +198,8 @@ def test_a_scheduler_of_torchs_needs_an_optimizer_that_has_a_rate(runs: Freeze) 
         runs("rateless", *rateless)
 
 
-@pytest.mark.parametrize("tokenizer", sorted({*values("tokenizer")} - {"byte", "existing"}))
-def test_every_tokenizer_trains(runs: Freeze, tokenizer: str) -> None:
+@pytest.mark.parametrize("tokenizer", sorted({*values("tokenizer")} - {"bpe", "byte", "existing"}))
+def test_every_other_tokenizer_trains(runs: Freeze, tokenizer: str) -> None:
     size = ["tokenizer.vocab_size=30", "tokenizer.hard_vocab_limit=false"]
     run = runs(tokenizer, f"tokenizer={tokenizer}", *size, "budget.max_steps=2", "budget.val_every=2")
     assert train(run)["vocabulary"] <= 30
@@ -235,17 +235,13 @@ def halved(parameters: Iterable[torch.Tensor]) -> torch.optim.Optimizer:
 
 
 def test_the_rate_that_is_logged_is_the_rate_that_was_used(runs: Freeze) -> None:
-    rates = []
-    for target in ("etude.training.optimizer.adam", f"{__name__}.halved"):
-        run = runs(f"rate-{target}", "budget.max_steps=4")
-        config = run.config()
-        if target != config["optimizer"]["_target_"]:
-            config["optimizer"] = {"_target_": target, "_partial_": True}
-        run.config_file.write_text(yaml.safe_dump(config))
-        train(run)
-        rates.append([float(row["learning_rate"]) for row in read_metrics(run.metrics_file) if row["learning_rate"]])
-    schedule = parts.make(run.config()["schedule"])
-    assert rates == [[schedule(step) for step in range(1, 5)], [0.5 * schedule(step) for step in range(1, 5)]]
+    run = runs("halved", "budget.max_steps=4")
+    config = run.config() | {"optimizer": {"_target_": f"{__name__}.halved", "_partial_": True}}
+    run.config_file.write_text(yaml.safe_dump(config))
+    train(run)
+    rates = [float(row["learning_rate"]) for row in read_metrics(run.metrics_file) if row["learning_rate"]]
+    schedule = parts.make(config["schedule"])
+    assert rates == [0.5 * schedule(step) for step in range(1, 5)]
 
 
 def test_a_class_that_a_sweeps_run_cannot_import_is_one_sentence_in_its_log(

@@ -1,8 +1,5 @@
 """Flags of Lightning's Trainer: handed on, refused by name, and never without an effect on which run it is."""
 
-import os
-import socket
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from filelock import FileLock
+from tests import warm
 
 import etude.training.run
 from etude.cli.main import main
@@ -22,7 +20,7 @@ from etude.store.metrics_file import read_metrics
 from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 
-from .conftest import Freeze, distance, in_processes, update, with_plain_descent
+from .conftest import Freeze, cluster, distance, in_processes, update, with_plain_descent
 
 ONE = ["budget.max_steps=1", "budget.val_every=1", "model.dropout=0"]
 
@@ -227,17 +225,7 @@ def test_two_machines_train_one_run_where_somebody_starts_a_process_on_each(runs
     refused = in_processes(shared)
     assert refused.returncode == 2
     assert "trainer.num_nodes=2 needs processes on each of them: on each, say `torchrun --nnodes 2" in refused.stderr
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    nodes = []
-    for rank in (0, 1):
-        cluster = {"RANK": rank, "GROUP_RANK": rank, "LOCAL_RANK": 0, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 1}
-        cluster |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": "one", "OMP_NUM_THREADS": 1}
-        command = [sys.executable, "-m", "etude.training.run", str(shared.path)]
-        environment = os.environ | {name: str(value) for name, value in cluster.items()}
-        nodes.append(subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True))
-    told = [node.communicate(timeout=120)[1] for node in nodes]
-    assert [node.returncode for node in nodes] == [0, 0], told
+    done = warm.run(warm.TRAINING, shared.path, ranks=cluster(machines=2))
+    assert done.returncode == 0, done.stderr
     assert distance(update(alone), update(shared)) < 1e-4
     assert read_checkpoint(shared.checkpoint)["global_step"] == 1

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.letters import TINY
 
 from etude.config.compose import compose
 from etude.config.freeze import freeze
@@ -18,7 +19,7 @@ from etude.trained.run import TrainedRun
 from etude.training.initial import take_weights
 from etude.training.run import train
 
-from .conftest import TINY, Freeze
+from .conftest import Freeze
 
 TWO = ["tokenizer.shared=false", "model/tying=decoder"]
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 import torch
+from tests.letters import TINY
 
 from etude.config import parts
 from etude.config.compose import compose
@@ -18,7 +19,7 @@ from etude.trained.checkpoint import read_checkpoint
 from etude.training.run import train
 from etude.training.score import validate_translations
 
-from .conftest import TINY, Freeze, same
+from .conftest import Freeze, same
 
 SHORT = ["budget.max_steps=6", "budget.warmup_steps=2", "metrics=[bleu,chrf]", "callbacks=none"]
 SCORED = ["budget.val_metrics=[chrf]", "budget.val_sentences=3"]

@@ -73,8 +73,11 @@ def kept(config: dict, sentences: int, source: int, target: int, precision: str 
     return sum(tensor.untyped_storage().nbytes() for key, tensor in tensors.items() if key not in known)
 
 
-@pytest.mark.parametrize("overrides", CASES, ids=" ".join)
-@pytest.mark.parametrize("lengths", [(25, 25), (40, 15)])
+@pytest.mark.parametrize(
+    ("overrides", "lengths"),
+    [*((overrides, (40, 15)) for overrides in CASES), (["scale=small"], (25, 25))],
+    ids=lambda value: " ".join(map(str, value)),
+)
 def test_what_the_layers_keep_is_what_the_formula_says_within_fifteen_percent(overrides, lengths):
     config = resolve(compose(overrides))
     formula = 8 * measure_size(config).saved_bytes(*lengths)
