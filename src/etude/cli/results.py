@@ -3,6 +3,7 @@
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from etude.cli.arguments import Arguments, parse
 from etude.cli.report import find_search, names_sweep, read_from, refuse_metric_without_from, sweep_words
@@ -49,12 +50,10 @@ def main(words: Sequence[str]) -> None:
     if is_sweep and (searched := find_search(args)):
         rows, notes = frame(searched), searched.left_out
     else:
-        found = _find(args, is_sweep)
+        found, rungs = _find(args, is_sweep)
         rows, notes = found.frame(), _notes_on_missing(found)
-        if not is_sweep and "--from" not in args.options and args.where.get("ladder") == "true":
-            rungs, places = sweep_file.ladder_runs_of(args.study, [w for w in sweep_words(args) if w != "ladder=true"])
-            of = dict(zip((place.path for place in places), rungs, strict=True))
-            rows.insert(1, "rung", [of[run.run_dir.path] for run in found.runs])  # which tokens alone do not tell
+        if rungs:
+            rows.insert(1, "rung", [rungs[run.run_dir.path] for run in found.runs])  # which tokens alone do not tell
     files = {option: file for option, file in args.options.items() if option in ("--csv", "--json", "--parquet")}
     for option, file in (files or {"--csv": "-"}).items():
         if option == "--parquet":
@@ -66,15 +65,19 @@ def main(words: Sequence[str]) -> None:
     sys.stderr.write("".join(f"{note}\n" for note in notes))
 
 
-def _find(args: Arguments, is_sweep: bool) -> Results:
-    """Read the runs of a study or of a sweep file, or those that --from names."""
+def _find(args: Arguments, is_sweep: bool) -> tuple[Results, dict[Path, str]]:
+    """Read the runs of a study, its ladder or a sweep file, or those that --from names; and of a ladder's the rungs."""
     if place := args.options.get("--from"):
-        return read_from(place, args)
+        return read_from(place, args), {}
     typed = sweep_words(args)
-    if not is_sweep and args.where.get("ladder") != "true":
-        return find_results(args.study, args.runs_dir, args.where)
-    planned = (run for _, run in sweep_file.runs_of(args.study, typed))
-    return results_of_sweep(shlex.join([args.study, *typed]), planned, None if is_sweep else load_study(args.study))
+    if is_sweep:
+        planned = (run for _, run in sweep_file.runs_of(args.study, typed))
+        return results_of_sweep(shlex.join([args.study, *typed]), planned, None), {}
+    if args.where.get("ladder") != "true":
+        return find_results(args.study, args.runs_dir, args.where), {}
+    rungs, places = sweep_file.ladder_runs_of(args.study, [word for word in typed if word != "ladder=true"])
+    found = results_of_sweep(shlex.join([args.study, *typed]), places, load_study(args.study))
+    return found, dict(zip((one.path for one in places), rungs, strict=True))
 
 
 def _notes_on_missing(found: Results) -> list[str]:

@@ -176,8 +176,8 @@ def ladder_runs_of(name: str, extra: Sequence[str] = ()) -> tuple[list[str], lis
     """Return the rung and the directory of every run of a study's ladder; errors as in `runs_of` and `on_rungs`."""
     _, overrides = _read_sweep(name, ["ladder=true", *extra])
     by_rung = on_rungs(sweep_runs(with_written_params(overrides)))
-    rungs = [rung for rung, runs in by_rung.items() for _ in runs]
-    return rungs, [place for _, place in runs_of(name, ["ladder=true", *extra])]
+    jobs = [run for runs in by_rung.values() for run in runs]
+    return [rung for rung, runs in by_rung.items() for _ in runs], [place for _, place in _placed(jobs)]
 
 
 @dataclass(frozen=True)
@@ -230,10 +230,13 @@ def runs_of(name: str, extra: Sequence[str] = ()) -> list[tuple[list[str], RunDi
     Raises:
         UserError: as in `sweep_overrides`; or a run's config is invalid, or its text is not available.
     """
+    return _placed(planned_runs(name, extra))
+
+
+def _placed(jobs: Sequence[list[str]]) -> list[tuple[list[str], RunDir]]:
     from etude.config.compose_cache import ConfigCache
     from etude.config.freeze import places
 
-    jobs = planned_runs(name, extra)
     return [*zip(jobs, places(jobs, ConfigCache()), strict=True)]
 
 
