@@ -3,7 +3,6 @@
 import base64
 import gzip
 import hashlib
-import io
 import json
 import re
 import runpy
@@ -15,8 +14,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from rich.console import Console
-from rich.live import Live
 
 from etude.study.study import load_study
 
@@ -143,13 +140,3 @@ def test_a_recording_is_small_and_its_command_is_told_and_it_names_no_path_of_a_
     assert re.findall(r">(etude .*?)\s*<", drawn)[0] in (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
     assert not OF_A_MACHINE.search(drawn)
     assert {*re.findall(r"https?://[^\"\s]+", drawn)} <= {"http://www.w3.org/2000/svg", "https://www.textualize.io"}
-
-
-def test_a_film_shows_what_stood_on_the_terminal_one_after_the_other():
-    terminal = Console(file=io.StringIO(), force_terminal=True, highlight=False)
-    terminal.print("above")
-    with Live(console=terminal, auto_refresh=False) as live:
-        for n in range(5):
-            live.update(f"table\nrow {n}", refresh=True)
-    screens = runpy.run_path(str(ROOT / "docs" / "record.py"))["screens"](terminal.file.getvalue())
-    assert [screen.splitlines() for screen in screens] == [["above", "table", f"row {n}"] for n in range(5)]

@@ -88,23 +88,21 @@ def test_every_verb_finds_what_lies_in_the_folder(words, told, folder, capsys, m
     assert told in printed.out + printed.err
 
 
-@pytest.mark.parametrize("flag", [["-cd"], ["--config-dir"], ["--config-dir="], ["-cd="]])
 @pytest.mark.parametrize(
-    "words",
+    ("flag", "words"),
     [
-        "train --cfg job decoding=other",
-        "prepare --cfg job decoding=other",
-        "evaluate --cfg job run=x decoding=other",
-        "translate --cfg job run=x decoding=other",
-        "diff decoding=beam decoding=other",
+        *((flag, "train --cfg job decoding=other") for flag in ("-cd ", "--config-dir ", "--config-dir=", "-cd=")),
+        ("-cd ", "prepare --cfg job decoding=other"),
+        ("-cd ", "evaluate --cfg job run=x decoding=other"),
+        ("-cd ", "translate --cfg job run=x decoding=other"),
+        ("-cd ", "diff decoding=beam decoding=other"),
     ],
 )
-def test_a_folder_behind_cd_comes_first_for_every_verb(words, flag, folder, capsys):
+def test_a_folder_behind_cd_comes_first_for_every_verb(flag, words, folder, capsys):
     write(folder / "conf/decoding/other.yaml", WIDE)
     write(folder / "elsewhere/decoding/other.yaml", WIDE.replace("91", "77"))
-    named = [f"{flag[0]}elsewhere"] if flag[0].endswith("=") else [*flag, "elsewhere"]
     verb, *rest = words.split()
-    assert re.search(r"\b77\b", etude(capsys, verb, *named, *rest))
+    assert re.search(r"\b77\b", etude(capsys, verb, *f"{flag}elsewhere".split(), *rest))
     assert folders_of("conf")[0] == folder / "elsewhere"
     assert re.search(r"\b91\b", etude(capsys, verb, *rest))
 

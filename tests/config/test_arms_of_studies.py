@@ -1,5 +1,6 @@
 """Arms of studies as a Hydra group."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -11,19 +12,31 @@ from omegaconf import OmegaConf
 from etude.config.compose import compose
 from etude.config.compose_cache import ConfigCache, expand
 from etude.config.quoting import make_readable
-from etude.config.resolve import resolve, resolve_valid
+from etude.config.resolve import as_written, resolve, resolve_valid, typed_overrides
 from etude.errors import UserError
 from etude.paths import shipped
 from etude.study.study import load_study, study_names, value_at
 from hydra_plugins.etude_studies import arm_config
 
 
+@pytest.fixture(scope="module")
+def configs() -> ConfigCache:
+    """One for all studies: what is shared must not mix."""
+    return ConfigCache()
+
+
 @pytest.mark.parametrize("study", study_names())
-def test_every_arm_is_valid_and_differs_from_its_baseline_only_where_it_says(study):
+def test_every_arm_is_valid_and_differs_from_its_baseline_only_where_it_says_and_seeds_of_it_may_share(study, configs):
     loaded = load_study(study)
-    plain = {arm: resolve_valid(compose([f"experiment={study}/{arm}"])) for arm in loaded.arms}
+    alone = {arm: compose([f"experiment={study}/{arm}", "seed=31"]) for arm in loaded.arms}
+    plain = {arm: resolve_valid(config) for arm, config in alone.items()}
     assert [(config["study"], config["arm"]) for config in plain.values()] == [(study, arm) for arm in loaded.arms]
-    typed = {arm: resolve(compose(overrides)) for arm, overrides in loaded.arms.items()}
+    for arm, config in alone.items():
+        of_seeds = [configs.resolve([f"experiment={study}/{arm}", f"seed={seed}"]) for seed in (1, 31)]
+        shared = [of_seeds[-1].config, of_seeds[-1].written, of_seeds[-1].typed]
+        expected = [plain[arm], as_written(config), typed_overrides(config)]
+        assert json.dumps(shared) == json.dumps(expected), f"{arm} is not, from the cache, what it is alone"
+    typed = {arm: resolve(compose([*overrides, "seed=31"])) for arm, overrides in loaded.arms.items()}
     for arm in loaded.arms:
         ours = {key: value for key, value in plain[arm].items() if key not in ("study", "arm", "choices")}
         theirs = {key: value for key, value in typed[arm].items() if key not in ("study", "arm", "choices")}

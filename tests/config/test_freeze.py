@@ -126,6 +126,8 @@ def test_the_content_of_a_tokenizer_counts_and_not_where_it_lies(corpus, tmp_pat
     assert before == same
     second.write_text('{"kind": "bytes" }')
     assert identity([*corpus, "tokenizer=existing", f"tokenizer.file={second}"]) != before
+    typed = [*corpus, "tokenizer=existing", f"tokenizer.file={second}", "+tokenizer.sum=abc"]
+    assert resolve(compose(typed))["tokenizer"]["sum"] == "abc", "which the file is to have"
 
 
 def test_null_may_be_no_default_of_a_tokenizer_of_ones_own():
@@ -243,13 +245,3 @@ def test_freezing_many_leaves_finished_runs_untouched_and_needs_the_text_once(co
     monkeypatch.setattr("etude.config.freeze.fingerprints", lambda c: asked.append(c) or fingerprints(c))
     assert all(run.config_file.read_text() == "as it was" for run in freeze_all(jobs, ConfigCache()))
     assert len(asked) == 1
-
-
-@pytest.mark.parametrize("key", ["model.dropout", "loss.smoothing", "budget.length_noise"])
-def test_a_number_is_the_same_number_however_it_is_written(corpus, key):
-    assert identity([*corpus, f"{key}=0"]) == identity([*corpus, f"{key}=0.0"])
-
-
-def test_a_switch_is_no_number(corpus):
-    bias = identity([*corpus, "model.attention_bias=true"])
-    assert bias != identity([*corpus, "model.attention_bias=false"])

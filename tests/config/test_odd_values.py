@@ -65,11 +65,18 @@ def refusal_of(asked: Callable[[], object]) -> str:
     return ""
 
 
+DERIVED = {
+    "scale.width": "model.d_model",
+    "scale.depth": "model.n_layers",
+    "model.attention_dropout": "model.backend.dropout",
+    "model.attention_bias": "model.attention.bias",
+}  # what is worked out from a key, where that is what cannot be
+
+
 def names(refusal: str, key: str) -> bool:
-    """Whether a sentence tells where to look: the key, or of a derived one or an interpolation its section."""
-    return any(
-        part in refusal for part in (*key.split("."), "_target_", "this model", "config group", "scale", "steps")
-    )
+    """Whether a sentence tells where to look: the end of the key, what is worked out from it, or what it asks for."""
+    end = key.rpartition(".")[2]
+    return any(part in refusal for part in (end, DERIVED.get(key, end), "_target_", "config group", "scaled by"))
 
 
 @settings(max_examples=150, deadline=None)

@@ -30,20 +30,9 @@ def test_what_the_code_gives_is_not_left_to_the_config() -> None:
     assert "T_max" in signature("torch.optim.lr_scheduler.CosineAnnealingLR").for_config(partial=True).keywords
 
 
-@pytest.mark.parametrize(
-    ("overrides", "message"),
-    [
-        (["optimizer=adamw", "+optimizer.weight_dcay=0.1"], r"optimizer\.weight_dcay.*did you mean.*weight_decay"),
-        (["optimizer=adamw", "+optimizer.params=1"], r"optimizer\.params is not a key"),
-        (
-            ["optimizer._target_=torch.optim.Adamm"],
-            r"torch\.optim\.Adamm names nothing in torch\.optim; did you mean Adam",
-        ),
-    ],
-)
-def test_a_misspelt_key_of_a_foreign_part_is_refused_by_name(overrides: list[str], message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        check(resolve(compose(overrides)))
+def test_what_the_code_gives_is_refused_where_the_config_gives_it_too() -> None:
+    with pytest.raises(UserError, match=r"optimizer\.params is not a key"):
+        check(resolve(compose(["optimizer=adamw", "+optimizer.params=1"])))
 
 
 @pytest.mark.parametrize(

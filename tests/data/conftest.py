@@ -9,9 +9,14 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+from tests.pieces import sentence_piece
 
+from etude.config.compose import compose
+from etude.config.resolve import resolve
 from etude.config.resolvers import register
-from etude.data.corpus import Corpus, Pair, digest
+from etude.data.corpus import SPLITS, Corpus, Pair, digest
 from etude.data.store import TokenStore, prepare
 from etude.data.tokenizer import SentencePiece
 
@@ -21,6 +26,19 @@ register()  # what `conf/data` and `conf/tokenizer` ask for, whichever test come
 class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         pass
+
+
+@pytest.fixture(scope="session")
+def grammar() -> DictConfig:
+    """The config `data=grammar` with enough pairs to count words."""
+    return OmegaConf.create(resolve(compose(["data=grammar", "budget.pairs=40000"]))["data"])
+
+
+@pytest.fixture(scope="session")
+def configured(grammar: DictConfig) -> dict[str, list[Pair]]:
+    """Every pair of it, by split."""
+    made = instantiate(grammar)
+    return {split: list(made.pairs(split)) for split in SPLITS}
 
 
 @contextmanager
@@ -81,9 +99,7 @@ def make_corpus() -> Callable[..., ListCorpus]:
 
 @pytest.fixture(scope="session")
 def bpe() -> SentencePiece:
-    return SentencePiece(
-        model_type="bpe", hard_vocab_limit=True, vocab_size=60, character_coverage=1.0, normalization="identity"
-    )
+    return sentence_piece(60)
 
 
 @pytest.fixture(scope="session")

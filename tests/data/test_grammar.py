@@ -12,16 +12,13 @@ from pathlib import Path
 
 import pytest
 from hydra.utils import instantiate
-from omegaconf import OmegaConf
+from omegaconf import DictConfig
+from tests.pieces import sentence_piece
 
-from etude.config.compose import compose
-from etude.config.resolve import resolve
-from etude.data import grammar
 from etude.data.corpus import SPLITS, Pair
-from etude.data.grammar import GrammarCorpus, split_of
-from etude.data.tokenizer import SentencePiece, Tokenizer
+from etude.data.grammar import VERSION, GrammarCorpus, split_of
+from etude.data.tokenizer import Tokenizer
 
-CONFIG = OmegaConf.create(resolve(compose(["data=grammar", "budget.pairs=40000"]))["data"])  # enough to count words
 SIZES = {"train_pairs": 300, "valid_pairs": 40, "test_pairs": 50}
 
 
@@ -30,18 +27,11 @@ def corpus(**changed: int) -> GrammarCorpus:
     return GrammarCorpus(**{"seed": 1, "vocab_size": 500} | SIZES | changed)
 
 
-@pytest.fixture(scope="module")
-def configured() -> dict[str, list[Pair]]:
-    """Every pair of `data=grammar`, by split."""
-    made = instantiate(CONFIG)
-    return {split: list(made.pairs(split)) for split in SPLITS}
-
-
-def test_the_config_gives_what_it_says(configured: dict[str, list[Pair]]) -> None:
-    made = instantiate(CONFIG)
-    assert (made.languages, made.vocab_size) == (("en", "de"), CONFIG.vocab_size)
+def test_the_config_gives_what_it_says(grammar: DictConfig, configured: dict[str, list[Pair]]) -> None:
+    made = instantiate(grammar)
+    assert (made.languages, made.vocab_size) == (("en", "de"), grammar.vocab_size)
     assert {split: len(pairs) for split, pairs in configured.items()} == {
-        split: CONFIG[f"{split}_pairs"] for split in SPLITS
+        split: grammar[f"{split}_pairs"] for split in SPLITS
     }
 
 
@@ -145,22 +135,16 @@ def test_the_sentences_are_those_of_their_version(configured: dict[str, list[Pai
     text = blake2b(digest_size=8)
     for split, count in {"train": 40_000, "valid": 1_000, "test": 10_000}.items():
         text.update("".join(f"{source}\t{target}\n" for source, target in configured[split][:count]).encode())
-    assert sentences[grammar.VERSION] == text.hexdigest()
+    assert sentences[VERSION] == text.hexdigest()
 
 
 def test_the_vocabulary_can_be_filled_mostly_with_whole_words(
-    configured: dict[str, list[Pair]], tmp_path: Path
+    grammar: DictConfig, configured: dict[str, list[Pair]], tmp_path: Path
 ) -> None:
-    bpe = SentencePiece(
-        model_type="bpe",
-        hard_vocab_limit=True,
-        vocab_size=CONFIG.vocab_size,
-        character_coverage=1.0,
-        normalization="identity",
-    )
+    bpe = sentence_piece(grammar.vocab_size)
     (tmp_path / "model").write_bytes(bpe.train(line for pair in configured["train"] for line in pair))
     tokenizer = Tokenizer(tmp_path / "model")
-    assert len(tokenizer) == CONFIG.vocab_size
+    assert len(tokenizer) == grammar.vocab_size
     for side in (0, 1):
         text = [pair[side] for pair in configured["test"]]
         pieces = sum(len(line) for line in tokenizer.encode_all(text))

@@ -262,7 +262,7 @@ store.write_split = lambda *_: (print("dying", flush=True), time.sleep(2), os.ki
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
-def test_of_twenty_processes_one_prepares_whoever_is_killed_in_the_middle(
+def test_of_four_processes_one_prepares_whoever_is_killed_in_the_middle(
     make_corpus: Callable, tmp_path: Path, killed: bool
 ) -> None:
     tsv, cache = tmp_path / "text.tsv", tmp_path / "cache"
@@ -277,9 +277,9 @@ def test_of_twenty_processes_one_prepares_whoever_is_killed_in_the_middle(
         dying = started(DYING + SCRIPT)
         assert dying.stdout is not None
         assert any(line == "dying\n" for line in dying.stdout)  # it has the lock, and half a store
-    processes = [started(SCRIPT) for _ in range(20)]
+    processes = [started(SCRIPT) for _ in range(4)]
     printed = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * 20
+    assert [process.returncode for process in processes] == [0] * 4
     assert sum("prepared in" in text for text in printed) == 1
     assert len(left_in(cache)) == 1
     if killed:

@@ -11,11 +11,11 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from tests.data.conftest import serving
+from tests.pieces import sentence_piece
 
 from etude.config.parts import make
 from etude.data.folder import make_folder
 from etude.data.store import prepare
-from etude.data.tokenizer import SentencePiece
 from etude.data.wmt import WMT, classify, describe_source, unpack
 from etude.errors import UserError
 from etude.paths import shipped
@@ -45,9 +45,12 @@ def content_of(member: str, source: str, language: str) -> bytes:
     return gzip.compress(text) if member.endswith(".gz") else text
 
 
-@pytest.fixture(scope="module", params=CONFIGS)
+of_each_language = pytest.mark.parametrize("language", CONFIGS, indirect=True)
+
+
+@pytest.fixture(scope="module")
 def language(request: pytest.FixtureRequest) -> str:
-    return request.param
+    return getattr(request, "param", "de")
 
 
 @pytest.fixture(scope="module")
@@ -86,17 +89,12 @@ def corpus(language: str, folder: Path, url: str, tmp_path: Path) -> Callable[..
     return configured
 
 
-def bpe() -> SentencePiece:
-    return SentencePiece(
-        model_type="bpe", hard_vocab_limit=False, vocab_size=120, character_coverage=1.0, normalization="identity"
-    )
-
-
+@of_each_language
 def test_every_source_is_downloaded_unpacked_and_prepared(
     corpus: Callable[..., WMT], language: str, tmp_path: Path
 ) -> None:
     chosen = corpus()
-    store = prepare(chosen, bpe(), tmp_path / "cache", 256)
+    store = prepare(chosen, sentence_piece(120, hard_vocab_limit=False), tmp_path / "cache", 256)
     sources = list(CONFIGS[language].sources)
     assert sources[:3] == ["europarl_v7", "common_crawl", "news_commentary_v9"]
     assert sources[3:] == (["un", "giga_fren"] if language == "fr" else [])
@@ -210,6 +208,7 @@ def test_a_source_that_does_not_say_what_it_must_is_named(language: str, given: 
         make(config["data"])  # type: ignore[index, call-overload, arg-type]
 
 
+@of_each_language
 def test_the_shipped_config_is_what_instantiate_takes(language: str) -> None:
     config = OmegaConf.merge({"cache_dir": "cache"}, {"data": CONFIGS[language]})
     assert instantiate(config.data).languages == ("en", language)

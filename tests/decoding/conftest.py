@@ -2,23 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import pytest
 import torch
+from tests.model.conftest import composed
 from torch import Tensor
 
-from etude.model.attention import MultiHeadAttention
-from etude.model.backend import Eager
-from etude.model.embedding import TiedAll
 from etude.model.encoder_decoder import EncoderDecoder
-from etude.model.feedforward import ReluFeedForward
-from etude.model.init import Glorot
-from etude.model.norm import LayerNorm
-from etude.model.position import Sinusoidal
-from etude.model.residual import PostNorm
-from etude.model.scale import SqrtDk
-from etude.model.transformer import TransformerDecoder, TransformerEncoder
+from etude.tasks import build
 
 BOS, EOS, UNK = 1, 2, 3
 
@@ -83,23 +74,7 @@ def table_model() -> type[TableModel]:
 @pytest.fixture(scope="session")
 def transformer() -> EncoderDecoder:
     """A tiny real model with random weights, in double precision so that only mistakes make a difference."""
-    d_model, d_k = 16, 4
-    model = EncoderDecoder(
-        12,
-        dropout=0.1,
-        encoder=partial(TransformerEncoder, n_layers=2),
-        decoder=partial(TransformerDecoder, n_layers=2),
-        position=partial(Sinusoidal, d_model=d_model),
-        attention=partial(MultiHeadAttention, d_model=d_model, heads=2, d_k=d_k, d_v=d_k, bias=False),
-        scale=partial(SqrtDk, d_k=d_k),
-        backend=partial(Eager, dropout=0.1),
-        norm=partial(LayerNorm, d_model=d_model, eps=1e-6),
-        residual=partial(PostNorm, dropout=0.1),
-        feedforward=partial(ReluFeedForward, d_model=d_model, d_ff=32),
-        tying=partial(TiedAll, d_model=d_model),
-        init=Glorot(),
-        seed=1,
-    )
+    model = build.model(composed(), 12)
     with torch.no_grad():
         model.embedding.output_table.weight.mul_(2.0)  # so that the model prefers some words to others
     return model.double().eval()

@@ -114,19 +114,6 @@ def test_scores_are_those_of_the_returned_tokens_and_never_above_exhaustive_sear
 
 
 @PROPERTY
-@given(seed=seeds, beam=st.integers(1, 5), alpha=alphas, spread=spreads, longest=longest_answers)
-def test_giving_hypotheses_up_early_never_changes_the_answer(
-    table_model: Any, seed: int, beam: int, alpha: float, spread: float, longest: int
-) -> None:
-    model = table_model.random(seed, sentences=SENTENCES, vocab_size=6, longest=longest, spread=spread)
-    search = BeamSearch(beam=beam, alpha=alpha, max_len_offset=longest - 1)
-    for sentence, hypotheses in enumerate(searched(model, search)):
-        tokens, score = plain_search(model, sentence, beam, alpha, longest)[0]
-        assert hypotheses[0].tokens == tokens
-        assert hypotheses[0].score == pytest.approx(score, abs=1e-5)
-
-
-@PROPERTY
 @given(seed=seeds, beam=st.integers(1, 5), alpha=alphas, spread=spreads, longest=longest_answers, data=st.data())
 def test_as_many_translations_as_are_asked_for_are_the_best_and_the_first_is_that_of_a_search_for_one(
     table_model: Any, seed: int, beam: int, alpha: float, spread: float, longest: int, data: st.DataObject

@@ -28,32 +28,6 @@ def log_probability(model: EncoderDecoder, source: list[int], tokens: Sequence[i
     return logits.log_softmax(dim=-1).gather(1, target_out.unsqueeze(1)).sum().item()
 
 
-def test_decoding_step_by_step_equals_the_full_forward_pass(transformer: EncoderDecoder) -> None:
-    targets = torch.randint(UNK, 12, (len(SOURCES), 9), generator=torch.Generator().manual_seed(0))
-    targets[:, 0] = BOS
-    with torch.no_grad():
-        expected = transformer(*padded(SOURCES), targets)
-        state = transformer.start(*padded(SOURCES))
-        for position in range(targets.size(1)):
-            logits = transformer.step(targets[:, position], state)
-            torch.testing.assert_close(logits, expected[:, position])
-
-
-def test_selected_rows_go_on_with_their_own_past(transformer: EncoderDecoder) -> None:
-    targets = torch.randint(UNK, 12, (len(SOURCES), 4), generator=torch.Generator().manual_seed(0))
-    rows = torch.tensor([2, 0, 2, 3])
-    last = torch.tensor([5, 6, 7, 8])
-    with torch.no_grad():
-        state = transformer.start(*padded(SOURCES))
-        for position in range(4):
-            transformer.step(targets[:, position], state)
-        state.reorder(rows)
-        logits = transformer.step(last, state)
-        source, mask = padded(SOURCES)
-        expected = transformer(source[rows], mask[rows], torch.cat([targets[rows], last.unsqueeze(1)], dim=1))[:, -1]
-    torch.testing.assert_close(logits, expected)
-
-
 @pytest.mark.parametrize("beam", [1, 2, 4])
 def test_scores_are_those_of_the_full_forward_pass(transformer: EncoderDecoder, beam: int) -> None:
     search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=6)

@@ -9,9 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.pieces import sentence_piece
 from torch import Tensor, nn
 
-from etude.data.tokenizer import EOS, PAD, SentencePiece, Tokenizer
+from etude.data.tokenizer import EOS, PAD, Tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 from etude.tasks import build
@@ -54,11 +55,8 @@ class CopyModel(nn.Module):
 
 @pytest.fixture(scope="session")
 def tokenizer(tmp_path_factory: Any) -> Tokenizer:
-    bpe = SentencePiece(
-        model_type="bpe", hard_vocab_limit=True, vocab_size=40, character_coverage=1.0, normalization="identity"
-    )
     file: Path = tmp_path_factory.mktemp("tokenizer") / "tokenizer.model"
-    file.write_bytes(bpe.train([" ".join(WORDS)] * 20))
+    file.write_bytes(sentence_piece(40).train([" ".join(WORDS)] * 20))
     return Tokenizer(file)
 
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from pathlib import Path
 
@@ -33,8 +34,7 @@ class Claim:
         return f"{self.file.relative_to(REPOSITORY)}: {self.where}"
 
     def compared(self) -> Compared:
-        where = dict(word.split("=") for word in self.where.split())
-        return results_of_csv(REPOSITORY / self.record, self.study, where).compare()
+        return _compared(self.record, self.study, self.where)
 
     def rows(self) -> dict[str, dict[str, str]]:
         """The next table with a column PPL: arm -> heading -> cell."""
@@ -48,6 +48,11 @@ class Claim:
             cells = _cells(line)
             found[cells[0].strip("`§¹")] = dict(zip(headings, cells, strict=True))
         return found
+
+
+@cache
+def _compared(record: str, study: str, where: str) -> Compared:
+    return results_of_csv(REPOSITORY / record, study, dict(word.split("=") for word in where.split())).compare()
 
 
 def _cells(line: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Agreement: the answers of models whose preferences are known, and how they are counted."""
 
-from pathlib import Path
+from functools import partial
 
 import pytest
 import torch
@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from etude.data.store import TokenStore, prepare
-from etude.data.text_files import FilesCorpus
-from etude.data.tokenizer import SentencePiece
+from etude.data.store import TokenStore
 from etude.errors import UserError
 from etude.tasks.agreement import Agreement, accuracy
+
+from . import conftest
 
 TASK = Agreement(side="source")
 CONFIG = {
@@ -28,31 +28,7 @@ LINES = [
 ]
 
 
-Pairs = list[tuple[str, str]]
-
-
-def make_store(folder: Path, pairs: Pairs, model_type: str = "word", test: Pairs | None = None) -> TokenStore:
-    files = {}
-    for name, rows in {"same": pairs, "test": test or pairs}.items():
-        (folder / name).write_text("".join(f"{line}\t{question}\n" for line, question in rows))
-        files[name] = {"source": None, "target": None, "tsv": str(folder / name)}
-    corpus = FilesCorpus(
-        columns=None,
-        **files["same"],
-        valid=files["same"],
-        test=files["test"],
-        holdout=1,
-        languages=["en", "xx"],
-        vocab_size=40,
-    )
-    pieces = SentencePiece(
-        model_type=model_type,
-        vocab_size=40,
-        hard_vocab_limit=False,
-        character_coverage=1.0,
-        normalization="identity",
-    )
-    return prepare(corpus, pieces, folder / "cache", 40)
+make_store = partial(conftest.make_store, vocab_size=40, model_type="word")
 
 
 def test_the_questions_are_no_text_to_be_modelled() -> None:
@@ -157,7 +133,7 @@ def test_what_is_no_question_is_refused_with_its_line(question, tmp_path):
 def test_subwords_are_refused(tmp_path, store):
     TASK.check_text(store)
     with pytest.raises(UserError, match="say tokenizer=word"):
-        TASK.check_text(make_store(tmp_path, LINES, "char"))
+        TASK.check_text(make_store(tmp_path, LINES, model_type="char"))
 
 
 def test_questions_on_a_form_that_no_model_can_prefer_are_counted(tmp_path, caplog):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+from tests.pieces import sentence_piece
 
-from etude.data.tokenizer import SentencePiece, Tokenizer
+from etude.data.tokenizer import Tokenizer
 from etude.tasks.plain_text import describe_text
 
 PLAIN = [
@@ -27,8 +28,8 @@ class Prepared:
     normalization: str = "identity"
 
     def __post_init__(self) -> None:
-        options = {"model_type": "char", "hard_vocab_limit": False, "vocab_size": 200, "character_coverage": 1.0}
-        learned = SentencePiece(**options, normalization=self.normalization).train(sum(self.pairs, ()) * 9)
+        options = {"model_type": "char", "hard_vocab_limit": False, "normalization": self.normalization}
+        learned = sentence_piece(200, **options).train(sum(self.pairs, ()) * 9)
         (self.folder / "tokenizer.model").write_bytes(learned)
         self.tokenizer = Tokenizer(self.folder / "tokenizer.model")
 
@@ -69,19 +70,23 @@ def test_a_task_without_bleu_is_told_nothing(tmp_path: Path) -> None:
     assert told(store, {"f1": {"_target_": "etude.tasks.bracket_f1.bracket_f1"}}) == []
 
 
-@pytest.mark.parametrize(
-    ("look", "write"),
-    [
-        ("SentencePiece", lambda line: f"▁{line.replace(' ', ' ▁')}"),
-        ("BPE", lambda line: line.replace("n", "n@@ ")),
-        ("tokenised", lambda line: line.replace(".", " .").replace(",", " ,")),
-        ("lowercased", str.lower),
-        ("CSV", lambda line: f'"{line}"'),
-    ],
-)
-@pytest.mark.parametrize("side", ["source", "target"])
-def test_text_that_is_not_plain_is_named_with_its_side(look: str, write: object, side: str, tmp_path: Path) -> None:
-    pairs = [(write(source), target) if side == "source" else (source, write(target)) for source, target in PLAIN]
-    [sentence] = [one for one in told(Prepared(tmp_path, pairs)) if "lines look" in one]
-    assert sentence.startswith(f"the {side} lines look ")
-    assert [name for name in ("SentencePiece", "BPE", "tokenised", "lowercased", "CSV") if name in sentence] == [look]
+LOOKS = {
+    "SentencePiece": lambda line: f"▁{line.replace(' ', ' ▁')}",
+    "BPE": lambda line: line.replace("n", "n@@ "),
+    "tokenised": lambda line: line.replace(".", " .").replace(",", " ,"),
+    "lowercased": str.lower,
+    "CSV": lambda line: f'"{line}"',
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_text_that_is_not_plain_is_named_with_its_side(look: str, tmp_path: Path) -> None:
+    write = LOOKS[look]
+    sides = {
+        "source": [(write(source), target) for source, target in PLAIN],
+        "target": [(source, write(target)) for source, target in PLAIN],
+    }
+    for side, pairs in sides.items():
+        [sentence] = [one for one in told(Prepared(tmp_path, pairs)) if "lines look" in one]
+        assert sentence.startswith(f"the {side} lines look ")
+        assert [name for name in LOOKS if name in sentence] == [look]

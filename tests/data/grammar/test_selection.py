@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from etude.data.grammar import GrammarCorpus
+from etude.data.corpus import Pair
 from etude.data.grammar.lexicon import Lexicon
 from etude.data.grammar.selection import Selection
 from etude.data.grammar.words import Noun
@@ -38,12 +38,6 @@ SENSES = {
 }
 
 
-@pytest.fixture(scope="module")
-def drawn() -> list[tuple[str, str]]:
-    """Sixty thousand pairs, so that rare senses show."""
-    return list(GrammarCorpus(seed=3, train_pairs=60_000, valid_pairs=0, test_pairs=0, vocab_size=0).pairs("train"))
-
-
 def test_there_are_at_least_300_words_a_side(lexicon: Lexicon) -> None:
     plain = [(section, word) for section, words in lexicon.plain.items() for word in words]
     english = {("noun", word.english) for word in lexicon.nouns}
@@ -57,9 +51,9 @@ def test_there_are_at_least_300_words_a_side(lexicon: Lexicon) -> None:
 
 @pytest.mark.parametrize(("word", "senses"), SENSES.items())
 def test_an_ambiguous_word_is_met_in_all_its_senses(
-    word: str, senses: tuple[str, str], drawn: list[tuple[str, str]]
+    word: str, senses: tuple[str, str], configured: dict[str, list[Pair]]
 ) -> None:
-    targets = [target for source, target in drawn if re.search(rf"\b({word})\b", source, re.IGNORECASE)]
+    targets = [target for source, target in configured["train"] if re.search(rf"\b({word})\b", source, re.IGNORECASE)]
     for sense in senses:
         assert sum(bool(re.search(rf"\b({sense})", target, re.IGNORECASE)) for target in targets) >= 5, sense
 
