@@ -158,6 +158,7 @@ def test_a_shipped_arm_is_trained_by_the_program_that_pip_installed(done, typed)
 
 @pytest.mark.slow
 def test_the_commands_of_the_folder_s_own_readme_work_as_typed(done, typed):
+    """With one seed and little budget."""
     readme = (shipped("template") / "README.md").read_text(encoding="utf-8")
     [block] = re.findall(r"^```\n(.*?)^```", readme, flags=re.MULTILINE | re.DOTALL)
     for line in block.splitlines():

@@ -19,11 +19,11 @@ def strike(*words: str) -> str:
 
 
 @pytest.mark.slow(minutes=1)
-def test_a_sweep_that_is_struck_at_random_moments_ends_as_one_that_was_left_in_peace() -> None:
+def test_a_sweep_that_is_killed_and_typed_again_ends_as_one_that_was_left_in_peace() -> None:
     assert re.search(r"^1 blows .*; (\d+) of \1 runs are the same to the last bit$", strike("--steps", "100"))
 
 
 @pytest.mark.slow(minutes=1)
-def test_a_search_that_is_struck_at_random_moments_has_the_trials_of_one_that_was_left_in_peace() -> None:
+def test_a_search_that_is_killed_and_typed_again_has_the_trials_of_one_that_was_left_in_peace() -> None:
     struck = strike("--search", "--trials", "3", "--steps", "200")
-    assert re.search(r"^1 blows .* in 1 searches; every trial is the same to the last bit$", struck)
+    assert re.search(r"^1 blows .* in \d+ searches; every trial is the same to the last bit$", struck)

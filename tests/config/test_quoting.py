@@ -55,7 +55,7 @@ def test_what_cannot_be_read_is_told_with_the_quotes_it_needs() -> None:
         ("data.test={'source': 'a,b.en', 'target': 'c.de'}", ["data.test.source='a,b.en'", "data.test.target=c.de"]),
         ("init_from={'run': 'a/b', 'vocabulary': 'adapt'}", ["init_from={run:a/b,vocabulary:adapt}"]),
         ("init_from={'run': '12e4'}", ["init_from={run:'12e4'}"]),
-        ("a={'b': '1', 'c': 'null', 'd': 2}", ["a.b='1'", "a.c='null'", "a.d=2"]),
+        ("a={'b': '1', 'c': 'null', 'd': '-.5', 'e': 2}", ["a.b='1'", "a.c='null'", "a.d='-.5'", "a.e=2"]),
         ("experiment=['a/x', \"a/y\"]", ["experiment=a/x+a/y"]),
         ("a='None'", ["a='None'"]),
         ("a={'b}", ["a={'b}"]),

@@ -165,8 +165,9 @@ def test_a_preempted_run_that_does_not_listen_goes_on_all_the_same_when_its_job_
 
 
 def test_a_job_that_is_taken_away_for_good_lets_its_run_save(
-    make_run: Make, programs: Programs, finish: str, soon: Soon
+    make_run: Make, programs: Programs, finish: str, soon: Soon, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("SUBMITIT_EXECUTOR", raising=False)  # whatever runs this test
     run = make_run("A1")
     before = signal.getsignal(signal.SIGTERM)
     job = Preemptible(run, 1, grace=1.0, command=programs({"A1": PATIENT + finish}))
@@ -246,13 +247,13 @@ def test_a_job_that_slurm_takes_away_waits_for_slurm_to_end_or_requeue_it(
 ) -> None:
     (slurm / "open").touch()
     run = make_run("A1")
-    submit([Job(run)], command=programs({"A1": PATIENT + finish}), **where("slurm", signal_delay_s=1))
+    submit([Job(run)], command=programs({"A1": PATIENT + finish}), **where("slurm", signal_delay_s=2))
     assert soon((run.path / "started").exists)
     [file] = slurm.glob("*.pid")
     job = int(file.read_text())
     os.kill(job, signal.SIGTERM)
     assert soon((run.path / "checkpoint").exists)
-    time.sleep(1.2)  # longer than the grace, which is half a second
+    time.sleep(1.5)  # longer than the grace, which is a second
     assert alive(job)
     os.kill(job, signal.SIGKILL)
 

@@ -122,18 +122,18 @@ def test_no_mask_of_numbers_is_made_where_nothing_is_added_to_the_scores(monkeyp
 
 
 @pytest.mark.parametrize("bias", BIASES)
-@pytest.mark.parametrize("other", [Fused, Sdpa])
-def test_a_mask_that_is_known_to_be_causal_is_read_like_its_numbers(bias, other):
+@pytest.mark.parametrize(("other", "d_v"), [(Fused, K), (Sdpa, K), (Sdpa, K + 3)])
+def test_a_mask_that_is_known_to_be_causal_is_read_like_its_numbers(bias, other, d_v):
     def squared(backend, mask):
         """As many keys as queries."""
         inputs = [
             drawn(B, H, T, K).requires_grad_(),
             drawn(B, H, T, K + 1)[..., 1:].requires_grad_(),
-            drawn(B, H, T, K),
+            drawn(B, H, T, d_v),
         ]
         added = drawn(*BIASES[bias])[..., :T] if BIASES[bias] else None
         read = backend(dropout=0.0)(*inputs, mask, added)
-        return read, torch.autograd.grad((read * drawn(B, H, T, K)).sum(), inputs[:2])
+        return read, torch.autograd.grad((read * drawn(B, H, T, d_v)).sum(), inputs[:2])
 
     known = causal_mask(T, 0, torch.device("cpu"))
     assert_close(squared(other, known), squared(Eager, torch.ones(T, T, dtype=torch.bool).tril()))

@@ -12,6 +12,7 @@ from torch.testing import assert_close
 from etude.data.tokenizer import PAD
 from etude.decoding.beam import BeamSearch
 from etude.tasks.claims import check_left_to_right
+from etude.training.before import _TOLERANCE
 
 from .conftest import VOCABULARY, options
 
@@ -34,7 +35,7 @@ def gradients(loss, parameters):
 def test_the_source_and_earlier_tokens_are_all_that_is_read_step_by_step_as_at_once(model, sentences):
     """In single precision as nearly as is asked of parts of one's own before a run, in double but for rounding."""
     torch.manual_seed(0)
-    check_left_to_right(model, VOCABULARY, tolerance=1e-3)
+    check_left_to_right(model, VOCABULARY, tolerance=_TOLERANCE)
     exact, (source, mask, target) = model.double(), sentences
     check_left_to_right(exact, VOCABULARY, length=12)
     assert not torch.equal(exact(source, mask, (target + 5) % 40), exact(source, mask, target)), "no target is read"

@@ -14,7 +14,6 @@ from etude.model.position.relative import alibi_slopes
 from etude.model.scale import SqrtDk
 
 SCHEMES = {
-    "alibi": lambda causal: Alibi(causal, heads=3),
     "shaw": lambda causal: Shaw(causal, d_k=4, clip=2).for_layers(2),
     "t5": lambda causal: T5(causal, heads=3, buckets=8, max_distance=12).for_layers(2),
 }
@@ -159,6 +158,3 @@ def test_shaw_gives_each_layer_vectors_of_its_own():
 def test_shaw_refuses_to_tell_nothing_apart():
     with pytest.raises(ValueError, match="clip=0"):
         Shaw(False, d_k=4, clip=0)
-
-
-# All of them

@@ -92,7 +92,8 @@ def test_a_training_that_arms_share_is_paid_once(
     """Of as many arms, as more comparisons take more seeds."""
     monkeypatch.chdir(tmp_path)
     hours = {}
-    for name, arm in (("beams", "decoding.beam=8"), ("deep", "model.dropout=0.2")):
+    own = ("model.dropout=0.2", "data.train_pairs=5000")
+    for name, arm in (("beams", "decoding.beam=8"), ("deep", own[0]), ("text", own[1])):
         file = Path("experiments", name, "study.yaml")
         file.parent.mkdir(parents=True)
         file.write_text(f"baseline: base\narms: {{base: [], other: [{arm}]}}\n")
@@ -103,6 +104,7 @@ def test_a_training_that_arms_share_is_paid_once(
     assert hours["beams", "to do"] == pytest.approx(hours["beams", "finished"])
     assert hours["deep", "to do"] == pytest.approx(hours["deep", "finished"])
     assert 0 < hours["beams", "finished"] < 0.8 * hours["deep", "finished"]
+    assert hours["text", "finished"] == pytest.approx(hours["deep", "finished"], rel=0.1)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_two_processes_share_the_trials_of_a_search(searched: Callable[..., Foun
 def test_the_best_trials_and_what_a_search_began_from_are_confirmed_on_fresh_seeds(
     searched: Callable[..., Found], alone: Found, place: Path
 ) -> None:
-    """Also where the search is over when that is asked for."""
+    """Where the search is over when that is asked for."""
     found = searched("alone", "confirm=1", file=RANDOM)
     assert found["trials"] == alone["trials"]
     best = min(found["trials"], key=lambda trial: trial[2][8])[0]

@@ -120,6 +120,13 @@ def test_a_study_names_no_metric() -> None:
     assert objective_of("table3") is None
 
 
+def test_shipped_sweeps_of_table3_name_its_arms_and_those_of_a_row_the_baseline_too() -> None:
+    of_table3 = load_study("table3").arms
+    for name, row in (("table3", ""), ("heads", "A"), ("widths", "C")):
+        arms = [f"table3/{arm}" for arm in of_table3 if arm == "base" or arm.startswith(row)]
+        assert f"experiment={','.join(arms)}" in sweep_overrides(name)
+
+
 def test_a_longer_key_is_another_key(tmp_path: Path) -> None:
     file = write(tmp_path / "s.yaml", {"model.d_k": {"value": 2}})
     assert sweep_overrides(file, ["model=base"]) == ["model.d_k=2", "model=base"]

@@ -84,6 +84,7 @@ def test_where_the_environment_says_offline_it_is_told_how_to_send_the_run(
     assert f"(WANDB_MODE=offline); logging offline, `wandb sync {run.path}/wandb` sends it later" in caplog.text
 
 
+@pytest.mark.slow
 def test_an_unreachable_server_sends_the_run_offline(
     run: RunDir, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

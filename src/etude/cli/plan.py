@@ -150,7 +150,7 @@ def _detect(study: Study, difference: float, plans: Sequence["RunPlan"]) -> tupl
     """Return how many seeds find a difference and what they cost, as a sentence and as JSON."""
     from etude.inspect.plan.table import format_hours
     from etude.report.power import find_noise, on_detection, seeds_for
-    from etude.store.identity import identify_training
+    from etude.store.identity import canonical, identify_training
 
     configs = [plan.config for plan in plans]
     base = next((config for config in configs if config["arm"] == study.baseline), configs[0])
@@ -158,7 +158,10 @@ def _detect(study: Study, difference: float, plans: Sequence["RunPlan"]) -> tupl
     noise = find_noise(study, Path(base["runs_dir"]), where)
     seeds = seeds_for(study, noise, difference) if noise else None
     of_arm = {plan.config["arm"]: plan for plan in sorted(plans, key=lambda plan: plan.hours)}
-    trained = {identify_training(plan.config | {"seed": 0}, ""): plan.training_hours for plan in of_arm.values()}
+    trained = {
+        identify_training(plan.config | {"seed": 0}, canonical(plan.config["data"])): plan.training_hours
+        for plan in of_arm.values()
+    }
     decoding = sum(plan.hours - plan.training_hours * (plan.state != "shared") for plan in of_arm.values())
     hours = (seeds or 0) * (decoding + sum(trained.values()))
     known = {"deviation": noise.of_run, "runs": noise.runs, "study": noise.study} if noise else {}

@@ -74,7 +74,8 @@ def _find(args: Arguments, is_sweep: bool) -> tuple[Results, dict[Path, str]]:
         planned = (run for _, run in sweep_file.runs_of(args.study, typed))
         return results_of_sweep(shlex.join([args.study, *typed]), planned, None), {}
     if args.where.get("ladder") != "true":
-        return find_results(args.study, args.runs_dir, args.where), {}
+        where = {key: value for key, value in args.where.items() if key != "ladder"}
+        return find_results(args.study, args.runs_dir, where), {}
     rungs, places = sweep_file.ladder_runs_of(args.study, [word for word in typed if word != "ladder=true"])
     found = results_of_sweep(shlex.join([args.study, *typed]), places, load_study(args.study))
     return found, dict(zip((one.path for one in places), rungs, strict=True))

@@ -10,7 +10,7 @@ import yaml
 from etude.paths import folders_of
 
 _PLAIN = re.compile(r"[A-Za-z0-9_/.+-]([A-Za-z0-9_/.:+-]*[A-Za-z0-9_/.+-])?")  # needs no quotes in Hydra's grammar
-NOT_TEXT = re.compile(r"[-+]?(\d[\d_.]*(e[-+]?\d+)?|inf|nan)|true|false|null", re.IGNORECASE)  # to Hydra
+NOT_TEXT = re.compile(r"[-+]?((\d[\d_.]*|\.\d[\d_]*)(e[-+]?\d+)?|inf|nan)|true|false|null", re.IGNORECASE)  # to Hydra
 _SEVERAL = re.compile(r"\[([^][]*)\]")
 _QUOTES = " '\""
 # Values that Hydra reads without quotes, and values that may be a list or already have quotes.
