@@ -96,8 +96,8 @@ class SweepFileSweeper(_LaunchingSweeper):
         **others: Any,
     ) -> None:
         if others:
+            from etude.config.explain import no_such_key
             from etude.config.sweepers import other_sweeper
-            from etude.config.unknown import no_such_key
 
             key, known = (
                 f"hydra.sweeper.{next(iter(others))}",

@@ -73,7 +73,7 @@ def _refuse_options(verb: str, words: Sequence[str]) -> None:
     Raises:
         UserError: a word is one of them.
     """
-    from etude.config.unknown import refuse_number
+    from etude.config.explain import refuse_number
 
     for word, after in pairwise([*words, ""]):
         refuse_number(word)

@@ -91,7 +91,7 @@ def main(words: list[str]) -> None:
 
 def _list_groups() -> str:
     """List every config group with its options, and the studies whose arms are those of `experiment`."""
-    from etude.config.unknown import group_names, options
+    from etude.config.groups import group_names, options
 
     found = {group: options(group) for group in group_names() if not group.startswith("hydra")}
     found["experiment"] = [f"{study}/ARM" for study in study_names()]

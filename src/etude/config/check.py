@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
+from etude.config.explain import no_such_key
 from etude.config.schema import (
     GIVEN,
     Factory,
@@ -17,7 +18,6 @@ from etude.config.schema import (
     hints_of,
 )
 from etude.config.signature import signature_of
-from etude.config.unknown import no_such_key
 from etude.errors import UserError
 
 _OWN_KEYS = {"_target_", "_partial_", "_convert_", "_recursive_", "_args_"}

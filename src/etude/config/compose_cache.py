@@ -20,10 +20,10 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from etude.config.compose import compose
-from etude.config.explain import explain, explained
+from etude.config.explain import explain, explained, no_such_group, refuse_number
+from etude.config.groups import group_names, options
 from etude.config.quoting import make_readable
 from etude.config.resolve import check_resolved, resolve_plain, typed_overrides, without_hydra
-from etude.config.unknown import group_names, no_such_group, options, refuse_number
 from etude.errors import UserError, did_you_mean
 from etude.paths import folders_of
 from etude.study.arm_names import find_arm, is_arm
