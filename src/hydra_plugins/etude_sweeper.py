@@ -248,9 +248,7 @@ class OptunaSweeper(_LaunchingSweeper):
     """
 
     def __init__(self, **settings: Any) -> None:
-        if (
-            "n_trials" not in settings or "file" in settings
-        ):  # the class alone was chosen, and not the file with its keys
+        if "n_trials" not in settings or "file" in settings:  # the class was chosen without the file with its keys
             from etude.config.sweepers import without_its_file
 
             raise without_its_file("hydra.sweeper._target_")

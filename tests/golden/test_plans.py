@@ -19,9 +19,7 @@ def test_the_plan_of_table_3_is_as_recorded(
     scale: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(
-        "ETUDE_CACHE", str(tmp_path / "cache")
-    )  # where no text is prepared, whose lengths would be counted
+    monkeypatch.setenv("ETUDE_CACHE", str(tmp_path / "cache"))  # without a text, whose lengths would be counted
     with pytest.raises(SystemExit) as end:
         main(["plan", "table3", f"scale={scale}", "device=a100", "--json"])
     assert end.value.code == 0

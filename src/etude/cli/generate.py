@@ -32,9 +32,7 @@ def _generate(config: dict[str, Any], typed: list[str]) -> None:
     """
     logging_to(None)
     run = load(config["run"], device=config["device"])
-    run.generate(
-        [], **config["sampling"]
-    )  # raises for a task or a sampling that does not suit, before anything is read
+    run.generate([], **config["sampling"])  # refuses a task or a sampling that does not suit, before anything is read
     text = read_stdin() if config["prompt"] is None else None
     done = 0
     for block in tell_unknown(blocks(text or [config["prompt"]], _CHUNK), run.tokenizer):

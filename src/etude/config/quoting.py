@@ -34,9 +34,7 @@ def _readable(override: str) -> Iterator[str]:
     key, equals, value = override.partition("=")
     if not equals or key.startswith("-"):
         yield override
-    elif (
-        key == "experiment" and "[" in value and "(" not in value
-    ):  # of several arms: one configuration with what all of them change
+    elif key == "experiment" and "[" in value and "(" not in value:  # one configuration, with what several arms change
         yield f"{key}={_SEVERAL.sub(_join_arms, value)}"
     elif value == "None":
         yield f"{key}={quote_for(key, None)}"

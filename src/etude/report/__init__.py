@@ -270,9 +270,8 @@ def results_of_csv(
         UserError: the file cannot be read, its rows are not valid, or no run in it matches `where`.
     """
     file, notes = Path(file), []
-    told = study or frame.study_in(
-        file
-    )  # a file that happens to be called as a study is, such as gpt.csv, is not of it
+    # A file that happens to be called as a study is, such as gpt.csv, is not of it.
+    told = study or frame.study_in(file)
     name, known = told or file.stem, load_study(told) if told in study_names() else None
     metrics = frame.as_columns(file, metrics)
     if metrics and known:

@@ -34,9 +34,8 @@ def sums(
     """
     if any(len(translations) != len(references) for translations in runs):
         raise ValueError("there are not as many translations as references")
-    metric = make_bleu(
-        tokenize, lowercase=lowercase, references=reference_streams(references)
-    )  # whose n-grams are counted once
+    # Given here, the n-grams of the references are counted once for all runs.
+    metric = make_bleu(tokenize, lowercase=lowercase, references=reference_streams(references))
     return np.array([metric._extract_corpus_statistics(lines, None) for lines in runs], dtype=np.float64)
 
 

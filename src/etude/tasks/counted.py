@@ -149,9 +149,7 @@ def _count_forward(model: Any, source: int, target: int) -> tuple[int, int]:
 
     with FlopCounterMode(display=False, custom_mapping=_CONVOLUTIONS) as counter:
         inputs = _inputs(model, source, target)
-        if takes_cost(model) and hasattr(
-            model, "embedding"
-        ):  # what makes the logits is computed in chunks, and kept for none
+        if takes_cost(model) and hasattr(model, "embedding"):  # logits are computed in chunks, and kept for none
             hidden, kept = count_saved_bytes(model, inputs, call=model.hidden)
             logits = model.embedding.read_out(hidden, None)
         else:

@@ -56,9 +56,8 @@ def axis(title: str, values: Iterable[float | None] = (), **more: Any) -> Layout
     known = [value for value in values if value is not None and not math.isnan(value)]
     least, most = min(known, default=1.0), max(known, default=1.0)
     if len(known) < 2 or least <= 0 or most < _DECADE * least:
-        alone = (
-            {"range": [least / 2, 1.5 * least]} if known and 0 < least == most else {}
-        )  # or plotly shows its last digits
+        # For one value alone plotly would show its last digits.
+        alone = {"range": [least / 2, 1.5 * least]} if known and 0 < least == most else {}
         return {"type": "linear"} | alone | shared
     digits = (1, 2, 5) if most < 1e4 * least else (1,)
     powers = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 1)
