@@ -78,17 +78,22 @@ def test_documents_are_what_stands_between_separators(text: str, sizes: list[int
     assert found == text.split(separator)
 
 
-@settings(max_examples=40)
-@given(text=texts.filter(bool), borders=st.lists(st.floats(0, 1), min_size=2, max_size=2))
-def test_every_character_belongs_to_one_part_of_a_file(
+@settings(max_examples=80)
+@given(
+    text=st.text(st.sampled_from("ab\r\n字"), min_size=1, max_size=40),
+    borders=st.lists(st.floats(0, 1), min_size=2, max_size=2),
+)
+def test_every_character_belongs_to_one_part_of_a_file_and_lines_end_as_they_do_elsewhere(
     tmp_path_factory: pytest.TempPathFactory, text: str, borders: list[float]
 ) -> None:
     file = tmp_path_factory.mktemp("text") / "a.txt"
     file.write_bytes(text.encode())
     size = len(text.encode())
     ends = [0, *(int(size * share) for share in sorted(borders)), size]
-    parts = ["".join(read_part(file, *span)) for span in pairwise(ends) if span[0] < span[1]]
-    assert "".join(parts) == text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("etude.data.running_files._BLOCK", 3)
+        parts = ["".join(read_part(file, *span)) for span in pairwise(ends) if span[0] < span[1]]
+    assert "".join(parts) == text.replace("\r\n", "\n")
 
 
 def test_what_is_held_out_is_not_trained_on(tmp_path: Path) -> None:
@@ -176,6 +181,7 @@ def test_a_file_that_is_no_text_is_named_with_the_place_in_it(content: bytes, to
         ({"documents": "masked"}, "data.documents=masked: say cross or mask"),
         ({"stride": 0}, "data.stride must be at least 1"),
         ({"valid": [0.9, 0.8]}, r"data.valid=\[0.9, 0.8\]: name files, or say"),
+        ({"valid": [0.7, 1.0]}, r"data.valid=\[0.7, 1.0\] and data.test=\[0.75, 1.0\] overlap"),
         ({"separator": ""}, "data.separator is empty"),
     ],
 )

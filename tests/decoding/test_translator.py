@@ -13,6 +13,7 @@ from tests.pieces import sentence_piece
 from torch import Tensor, nn
 
 from etude.data.tokenizer import EOS, PAD, Tokenizer
+from etude.data.vocabularies import Bytes, open_tokenizer
 from etude.decoding.beam import BeamSearch
 from etude.decoding.translator import Translator
 from etude.tasks import build
@@ -69,6 +70,11 @@ lines_of_text = st.lists(
     st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join) | st.sampled_from(["", "  ", "\t", "\u3000"]),
     max_size=20,
 )
+
+
+def test_a_blank_line_is_blank_for_tokenizers_that_keep_spaces_too(tmp_path: Path) -> None:
+    (tmp_path / "tokenizer.model").write_bytes(Bytes(vocab_size=260).train([]))
+    assert translator(open_tokenizer(tmp_path / "tokenizer.model")).translate(["   ", "a b"]) == ["", "a b"]
 
 
 @settings(max_examples=25, deadline=None)

@@ -1,6 +1,6 @@
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
@@ -21,7 +21,7 @@ from etude.search.distributions import read_distribution
 from etude.search.engine import Engine
 from etude.search.search import Dimension, Objective, Promotion, Search
 from etude.store.run_dir import RunDir
-from etude.store.run_state import State
+from etude.store.run_state import State, read_stop
 
 SAMPLERS: dict[str, Callable[[int], optuna.samplers.BaseSampler]] = {
     "tpe": tpe,
@@ -374,6 +374,46 @@ def test_checkpoints_of_trials_that_are_out_of_reach_are_freed(tmp_path: Path) -
     kept = {number for number, run in runs.items() if run.own_training.checkpoint.exists()}
     assert kept == {t.number for t in trials if t.state is not TrialState.PRUNED}
     assert 0 < len(kept) < 15
+
+
+def test_a_trial_whose_budget_has_no_such_rungs_is_refused_and_the_search_goes_on(tmp_path: Path) -> None:
+    class Coarse(World):
+        def freeze(self, jobs: Sequence[Sequence[str]]) -> list[RunDir]:
+            [run] = super().freeze(jobs)
+            if "k=3" in jobs[0]:
+                run.config_file.write_text(run.config_file.read_text().replace("val_every: 10", "val_every: 45"))
+            return [run]
+
+    engine = carry_out(search(promotion=Promotion()), Coarse(tmp_path))
+    trials = engine.journal.trials()
+    refused = {t.number for t in trials if t.params["k"] == 3}
+    assert refused
+    assert {t.number for t in trials if t.state is TrialState.FAIL} == refused
+    assert len(engine.figures()) == len(trials) - len(refused)
+
+
+def test_a_training_that_another_run_began_with_other_validations_is_judged_by_the_first_behind_a_rung(
+    tmp_path: Path,
+) -> None:
+    class Begun(World):
+        def freeze(self, jobs: Sequence[Sequence[str]]) -> list[RunDir]:
+            for run in (runs := super().freeze(jobs)):
+                if not (file := run.own_training.metrics_file).exists():
+                    final = self.score(run.config()["words"])
+                    rows = [f"{step},{final + (STEPS - step) / 10},1" for step in (15, 25, 35)]
+                    file.write_text("\n".join(["step,valid_loss,seconds", *rows, ""]))
+            return runs
+
+        def train(self, run: RunDir) -> State:
+            stop = read_stop(run)
+            return stop.state if stop and stop.step < 35 else super().train(run)
+
+    what, world = search(promotion=Promotion((1 / 9, 1 / 3, 1.0), 3), n_trials=9), Begun(tmp_path)
+    trials = carry_out(what, world).journal.trials()
+    assert Engine(what, world.runs_dir, "single", world.freeze).more(1) == []  # no process is taken to have failed
+    rungs = [sum(t.user_attrs["to"] >= rung for t in trials) for rung in range(3)]
+    assert rungs == [9, 3, 1]
+    assert sum(t.state is TrialState.COMPLETE for t in trials) == 1
 
 
 def test_the_same_config_twice_is_trained_once(tmp_path: Path) -> None:

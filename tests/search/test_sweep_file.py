@@ -383,6 +383,23 @@ def test_a_grid_may_end_early(tmp_path: Path) -> None:
         sweep_runs(["seed=1,2,3"], run_cap=0)
 
 
+@pytest.mark.parametrize(
+    ("more", "planned"),
+    [
+        ({}, ["0.5 5", "0.5 6", "0.5 7", "1.0 5", "1.0 6", "1.0 7"]),
+        ({"run_cap": 5}, ["0.5 5", "0.5 6", "0.5 7"]),  # fewer would be no trial
+    ],
+)
+def test_of_trials_that_are_means_over_seeds_a_plan_has_every_run(
+    more: dict[str, Any], planned: list[str], tmp_path: Path
+) -> None:
+    parameters = {"budget.lr_factor": {"values": [0.5, 1.0]}, "seed": {"value": 5}}
+    file = write(tmp_path / "s.yaml", parameters, search={"seeds": 3}, **more)
+    assert planned_runs(file) == [
+        [f"budget.lr_factor={rate}", f"seed={seed}"] for rate, seed in map(str.split, planned)
+    ]
+
+
 def test_the_same_seed_draws_the_same_runs_and_a_longer_search_goes_on(tmp_path: Path) -> None:
     file = search(tmp_path)
     six = sweep_runs(["experiment=table3/base"], file=file, run_cap=6)

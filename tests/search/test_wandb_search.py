@@ -205,6 +205,10 @@ def test_directions_are_further_objectives(tmp_path: Path) -> None:
             r"search\.directions and metric\.goal differ on test\.bleu",
         ),
         (
+            {"search": {"directions": {"test.bleu": "maximize", "parameters": "minimize"}, "seeds": 2}},
+            r"a trial that is the mean of the seeds 1, 2 has one objective, not parameters, test\.bleu: name one",
+        ),
+        (
             {"search": {"directions": {"test.bleu": "maximize", "parameters": "minimize"}, "pruner": "median"}},
             r"with several objectives \(parameters, test\.bleu\) no trial is the best",
         ),

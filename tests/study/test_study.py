@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -60,6 +61,16 @@ def test_the_arms_there_are_depend_on_where_one_stands(folder: Path, monkeypatch
 def test_runs_typed_one_by_one_are_no_study_and_one_is_told_what_compares_them() -> None:
     with pytest.raises(UserError, match=r"single is not a study.*`etude diff RUN RUN`.*experiments/NAME/study\.yaml"):
         load_study("single")
+
+
+def test_an_arm_that_is_taken_from_another_study_follows_its_file(folder: Path) -> None:
+    other = folder.with_name("other")
+    other.mkdir()
+    (folder / "study.yaml").write_text(f"{STUDY}  B1: {{from: other/A1}}\n")
+    for heads in (1, 2):
+        (other / "study.yaml").write_text(STUDY.replace("heads=1", f"heads={heads}"))
+        os.utime(other / "study.yaml", (heads, heads))
+        assert load_study("mine").arms["B1"] == [f"model.heads={heads}"]
 
 
 def test_a_study_says_whom_an_arm_is_held_against_how_many_seeds_and_what_counts(folder: Path) -> None:

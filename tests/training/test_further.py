@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from etude.files import write_json
+from etude.store.lock import hold
 from etude.store.results_version import record_code
 from etude.store.run_dir import RunDir
 from etude.store.run_state import State, Stop, StoppedBySearch, write_stop
@@ -95,6 +96,15 @@ def test_the_schedule_and_the_code_decide_and_it_is_said_why_not(
         [sentence] = caplog.messages
         assert sentence.startswith(f"{short.path} has come to step 8, and is not trained further: ")
         assert why in sentence
+
+
+def test_a_training_that_is_being_trained_is_left_alone(runs: Freeze, caplog: pytest.LogCaptureFixture) -> None:
+    shorter, own = (of_steps(runs, "held", steps, "schedule=constant").own_training for steps in (8, 12))
+    come_to_step_8(shorter)
+    with hold(shorter.lock_file, shorter.busy), caplog.at_level("INFO"):
+        begin_where_a_shorter_one_ended(own)
+    assert not own.checkpoint.exists()
+    assert caplog.messages == [f"{shorter.path} is being trained now, and is not trained further"]
 
 
 def test_a_run_of_another_seed_is_not_gone_on_from(runs: Freeze) -> None:

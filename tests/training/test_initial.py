@@ -186,6 +186,16 @@ def test_a_parent_is_found_by_its_hash_and_by_study_arm_and_seed(parent: RunDir)
         assert find_parent(named, str(parent.path.parents[2])) == find_parent(str(parent.path))
 
 
+def test_where_nothing_says_of_which_subwords_a_file_is_that_is_told(
+    file: Path, tmp_path: Path, runs: Freeze, caplog: pytest.LogCaptureFixture
+) -> None:
+    (alone := tmp_path / "model.safetensors").write_bytes(file.read_bytes())
+    for place, is_told in ((alone, True), (file, False)):
+        caplog.clear()
+        train(runs(f"subwords-{is_told}", *SHORT, f"init_from={place}"))
+        assert (f"no sentencepiece.model lies beside {alone}" in caplog.text) is is_told
+
+
 def test_weights_none_of_which_fits_or_torn_ones_are_refused(file: Path, tmp_path: Path, runs: Freeze) -> None:
     (torn := tmp_path / "torn.safetensors").write_bytes(file.read_bytes()[:-100])
     wider = ["model.d_model=16", "model.d_ff=24"]

@@ -296,6 +296,15 @@ def test_rates_of_mup_fall_with_the_width_for_matrices_and_with_its_root_for_tab
     assert rates == {1.0: named.keys() - tables - matrices, 0.5: tables, 0.25: matrices}
 
 
+def test_a_rate_of_a_group_s_own_multiplies_that_of_mup():
+    group = "optimizer.groups=[{match: encoder, lr: 0.5}]"
+    optimizer, named = of_model("optimizer=adam_mup", "model.d_model=256", group)
+    for one in optimizer.param_groups:
+        for name in names_in(one, named):
+            of_mup = 1.0 if named[name].ndim < 2 else 0.5 if "embedding" in name else 0.25
+            assert one["lr"] == of_mup * (0.5 if "encoder" in name else 1.0), name
+
+
 @pytest.mark.parametrize(
     ("typed", "of_vectors"),
     {

@@ -61,6 +61,12 @@ class TextFiles(RunningText):
         self._separator, self._seed, self._sentences = separator, seed, dict(sentences)
         self._files = {"train": files, "valid": valid, "test": test}
         self._shares = {split: share for split in SPLITS[1:] if (share := _share(split, self._files[split]))}
+        (start, end), (first, last) = (self._shares.get(split, (0.0, 0.0)) for split in SPLITS[1:])
+        if max(start, first) < min(end, last) and valid != test:  # the same twice is meant
+            raise ValueError(
+                f"data.valid={valid} and data.test={test} overlap, so that runs would be chosen by what they are judged"
+                " on: give each a share of its own, such as [0.8,0.9] and [0.9,1]"
+            )
 
     def text_fingerprint(self, splits: Sequence[str] = SPLITS) -> str:
         """Hash the content of the files, what is held out of them, and what separates documents."""
@@ -175,7 +181,7 @@ def _scan_again(file: Path, state: Span | None) -> tuple[str, int]:
     found, size = hashlib.sha256(), 0
     with open_text(file) as content:
         while raw := content.read(_BLOCK):
-            found.update(raw)
+            found.update(raw.replace(b"\r\n", b"\n"))  # as it is read
             size += len(raw)
     if not size:
         raise UserError(f"{file} is empty: give a file of text")
@@ -185,10 +191,12 @@ def _scan_again(file: Path, state: Span | None) -> tuple[str, int]:
 def read_part(file: Path, start: int, end: int) -> Iterator[str]:
     """Yield the text of a file from byte `start` to byte `end`; a character belongs to where its first byte is.
 
+    A line that ends as on Windows, with \\r\\n, ends with \\n.
+
     Raises:
         UserError: the file is missing or unreadable, or not UTF-8; the message names the byte.
     """
-    decoder, place = codecs.getincrementaldecoder("utf-8")(), start
+    decoder, place, held_back = codecs.getincrementaldecoder("utf-8")(), start, ""
     with open_text(file) as content:
         for raw in _read_span(content, start, end):
             held = len(decoder.getstate()[0])
@@ -198,8 +206,13 @@ def read_part(file: Path, start: int, end: int) -> Iterator[str]:
                 raise _no_text(file, place - held + error.start, error.object[error.start]) from error
             if "\0" in text:
                 raise _no_text(file, place - held + len(text.partition("\0")[0].encode()), 0)
-            yield text.removeprefix("\ufeff") if place == 0 else text
+            text = held_back + (text.removeprefix("\ufeff") if place == 0 else text)
+            held_back = "\r" * text.endswith("\r")  # until it is known whether a \n follows
+            yield text.removesuffix("\r").replace("\r\n", "\n")
             place += len(raw)
+        if held_back:
+            content.seek(place)
+            yield held_back * (content.read(1) != b"\n")
     if left := decoder.getstate()[0]:
         raise _no_text(file, place - len(left), left[0])
 

@@ -92,7 +92,7 @@ class Translator:
 
     def _sources(self, lines: Iterable[str]) -> list[list[int]]:
         """Tokenise every line and append the end token; a blank line has no tokens."""
-        tokens = self.tokenizer.source.encode_all(lines)
+        tokens = self.tokenizer.source.encode_all(line if line.strip() else "" for line in lines)
         most = self.max_source_tokens
         if cut := sum(len(line) > most for line in tokens):
             logger.warning("%d of %d lines had more than %d subwords and were cut", cut, len(tokens), most)

@@ -23,7 +23,7 @@ from optuna.trial import FrozenTrial, TrialState
 from etude.errors import UserError, did_you_mean
 from etude.search.ask import ask
 from etude.search.journal import Journal
-from etude.search.promotion import Climber, out_of_reach, promote, promote_last
+from etude.search.promotion import Climber, out_of_reach, promote, promote_last, reached
 from etude.search.score import best_of_curve, is_in_curves, read_curve, read_seconds, read_value
 from etude.search.search import Objective, Search
 from etude.store.cleaning import free_checkpoints
@@ -142,7 +142,7 @@ class Engine:
                 values = places[place : place + 1] if self.search.seeds else [*places, *(trial.values or [])[:1]]
                 best = min((self._sign * value for value in values if isfinite(value)), default=None)
                 shown = {} if best is None else {"best": f"{self._sign * best:.5g}"}
-                if self.search.promotion:
+                if "rungs" in trial.user_attrs:
                     top = len(trial.user_attrs["rungs"]) + 1
                     to = top if trial.state is TrialState.COMPLETE else trial.user_attrs["to"] + 1
                     shown["rung"] = f"{to}/{top}"
@@ -216,8 +216,8 @@ class Engine:
         notes: dict[str, Any] = {"overrides": words}
         try:
             runs = self._freeze(overrides)
-            notes["runs"] = [str(run.path.relative_to(self.runs_dir)) for run in runs]
             notes |= self._rungs(runs[0].config()) if self.search.promotion else {}
+            notes["runs"] = [str(run.path.relative_to(self.runs_dir)) for run in runs]
         except UserError as refused:
             if len(trials) == 0:  # nothing has come of the search, and every other trial may be refused as well
                 raise
@@ -413,9 +413,9 @@ class Engine:
 
     def _climber(self, trial: FrozenTrial) -> Climber:
         rungs, to = trial.user_attrs.get("rungs", []), trial.user_attrs.get("to", 0)
-        values = [trial.intermediate_values[step] for step in rungs if step in trial.intermediate_values]
-        if trial.state is TrialState.COMPLETE:
-            values.append(trial.values[0])
+        values = [trial.intermediate_values[step] for step in reached(rungs, trial.intermediate_values)]
+        # Another run may have trained it beyond the rung that it was to come to.
+        values = [*values, trial.values[0]] if trial.state is TrialState.COMPLETE else values[: to + 1]
         return Climber(
             trial.number,
             [self._sign * value for value in values],

@@ -4,7 +4,7 @@ Trials are trained to the first rung and pause there. At each rung, one in eta g
 among the best ⌊n/eta⌋ of the n that have come so far, without waiting for others to come.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import inf, isnan, pi, sqrt
 
@@ -29,6 +29,16 @@ class Climber:
     def paused(self) -> bool:
         """Whether it waits at the rung that it was trained to."""
         return not self.ended and len(self.values) == self.to + 1
+
+
+def reached(rungs: Sequence[int], curve: Iterable[int]) -> list[int]:
+    """Return for each rung that a curve has come to the step of its first validation there.
+
+    It comes later than the rung where a training was begun with validations at other steps.
+    """
+    steps = sorted(curve)
+    first = (next((step for step in steps if step >= rung), None) for rung in rungs)
+    return [step for step in first if step is not None]
 
 
 def promote(climbers: Sequence[Climber], eta: int) -> Climber | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from etude.errors import UserError
+from etude.search.promotion import reached
 from etude.store.run_state import State
 
 # What lines say, by Optuna's numbers
@@ -49,7 +50,7 @@ class RecordedTrial:
         if self.end is State.FINISHED:
             return State.FINISHED if all(map(isfinite, self.values)) else State.DIVERGED
         rungs, to = self.notes.get("rungs", []), self.notes.get("to", 0)
-        is_paused = to < len(rungs) and rungs[to] in self.curve
+        is_paused = to < len(reached(rungs, self.curve))
         return self.end or (State.PAUSED if is_paused else State.RUNNING)
 
     @property

@@ -128,6 +128,11 @@ class Search:
                 f"{self.source}: with several objectives ({names}) no trial is the best: leave out what stops or "
                 "promotes trials, and a target"
             )
+        if len(self.objectives) > 1 and self.seeds:
+            raise UserError(
+                f"{self.source}: a trial that is the mean of the seeds {', '.join(map(str, self.seeds))} has one "
+                f"objective, not {', '.join(one.name for one in self.objectives)}: name one, or leave out seeds"
+            )
         if self.seeds and self.promotion:
             raise UserError(
                 f"{self.source}: trials pause at validations, and one that is the mean of the seeds "

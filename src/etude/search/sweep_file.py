@@ -90,7 +90,13 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
     options, overrides = _read_sweep(name, extra)
     tuned, _ = options.pop("tuned", False), options.pop("confirm", None)
     ladder, until = options.pop("ladder", False), options.pop("until", None)
+    file = find_file(name)
+    seeds = (read_sweep(file).search or Options()).seeds if file else 0
+    if seeds and type(cap := options.get("run_cap")) is int:
+        options["run_cap"] = max(1, cap // seeds)
     runs = sweep_runs(with_written_params(overrides), **options)
+    if seeds:
+        return [one for run in runs for one in _of_seeds(run, seeds, f"{file}: search.seeds")]
     if ladder:
         return [run for rung in on_rungs(runs).values() for run in rung]
     if until:
@@ -99,6 +105,14 @@ def planned_runs(name: str, extra: Sequence[str] = ()) -> list[list[str]]:
         return runs
     study = tuned_study(runs)
     return [*trials(study, runs), *runs, *([*run, *values_to_try(study)[0]] for run in runs)]
+
+
+def _of_seeds(run: Sequence[str], number: int, where: str) -> list[list[str]]:
+    """Return the runs of a trial that is the mean over so many seeds, from its own on."""
+    from etude.search.values import take_apart  # late, as it imports Hydra
+
+    seeds, values = take_apart(run).seeds(number, where)
+    return [[*values.fixed, f"seed={seed}"] for seed in seeds]
 
 
 def on_rungs(runs: Sequence[Sequence[str]]) -> dict[str, list[list[str]]]:

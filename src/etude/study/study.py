@@ -90,8 +90,12 @@ class Study:
 
 def study_names() -> list[str]:
     """List every study, the user's own and the shipped ones."""
-    files = (file for folder in folders_of("experiments") for file in folder.glob("*/study.yaml"))
-    return sorted({file.parent.name for file in files if file.is_file()})
+    return sorted({file.parent.name for file in _study_files()})
+
+
+def _study_files() -> list[Path]:
+    files = (file for folder in folders_of("experiments") for file in sorted(folder.glob("*/study.yaml")))
+    return [file for file in files if file.is_file()]
 
 
 def no_such_study(name: str, known: Iterable[str]) -> UserError:
@@ -132,7 +136,7 @@ def load_study(name: str) -> Study:
         UserError: there is no such study, or one of its files is not valid.
     """
     folder = find_study(name)
-    files = (folder / "study.yaml", folder / "paper.yaml")
+    files = (*_study_files(), folder / "paper.yaml")  # of all studies, as it may take arms from others
     return _read(folder, tuple(file.stat().st_mtime_ns for file in files if file.is_file()), tuple(folders_of("conf")))
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from etude.files import read_json, replacing
+from etude.store.lock import is_held
 from etude.store.provenance import Code, code_of
 from etude.store.training_dir import TrainingDir
 from etude.trained.checkpoint import newest_checkpoint, previous, read_checkpoint
@@ -36,7 +37,8 @@ def begin_where_a_shorter_one_ended(training: TrainingDir) -> None:
     """Copy checkpoints and curves of the longest training that differs in `budget.max_steps` alone, which is smaller.
 
     The schedule decides whether that may be: the learning rates of all steps until there, and of the next one, must be
-    those of the longer training. Where they are not, or where other code trained the shorter one, it is said why.
+    those of the longer training. Where they are not, or where other code trained the shorter one, it is said why. So it
+    is of one that is being trained now, whose files would change while they are copied.
 
     Args:
         training: is left as it is if it has a checkpoint.
@@ -44,7 +46,12 @@ def begin_where_a_shorter_one_ended(training: TrainingDir) -> None:
     own = read_json(training.identity_file)
     if not own or training.checkpoint.exists() or previous(training.checkpoint).exists():
         return
-    found = [state for other in _of_fewer_steps(training, own) if (state := _state_of(other))]
+    found = []
+    for other in _of_fewer_steps(training, own):
+        if is_held(other.lock_file):
+            log.info("%s is being trained now, and is not trained further", other.path)
+        elif state := _state_of(other):
+            found.append(state)
     for step, shorter, checkpoint in sorted(found, key=lambda one: one.step, reverse=True):
         if why := _why_not(own, shorter, step):
             log.info("%s has come to step %d, and is not trained further: %s", shorter.path, step, why)

@@ -71,6 +71,10 @@ def take_weights(model: nn.Module, init_from: Mapping[str, Any], tokenizer: Toke
             f"init_from={path} has other subwords than this text: 'init_from={{run:{path},vocabulary:adapt}}' takes "
             f"the rows of those that both have{own_file * (vocabulary.source is vocabulary.target)}"
         )
+    elif vocabulary is None and _tables(model, len(tokenizer)) & taken.keys():
+        log.warning(
+            "init_from: no sentencepiece.model lies beside %s, which would tell whether its subwords are these", path
+        )
     if not taken:
         raise UserError(
             f"init_from={path}: none of its {len(weights)} weights has the name and shape of one of this model"

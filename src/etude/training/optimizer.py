@@ -78,7 +78,7 @@ def adam_mup(
         return 1.0 if weight.ndim < 2 or re.search(vectors, name) else 1 / ratio
 
     made = [
-        {"lr": one} | group
+        group | {"lr": one * group.get("lr", 1.0)}
         for one in dict.fromkeys([1.0, ratio**-0.5, 1 / ratio])
         for group in _part_of(groups, lambda name, weight, one=one: rate(name, weight) == one)  # type: ignore[misc]
     ]
