@@ -1,6 +1,7 @@
 """However attention is computed, every variation stays the same function: other kernels, and compiled code."""
 
-from itertools import zip_longest
+from collections.abc import Iterable
+from itertools import chain, zip_longest
 
 import pytest
 import torch
@@ -13,7 +14,12 @@ from .conftest import VOCABULARY, jitter
 
 BACKENDS = [one for one in variations("backend")[1:] if one != "model/backend=eager"]  # the default is one of them
 BIASES = [f"model/position={scheme}" for scheme in ("alibi", "shaw", "t5")]
-INDEPENDENT = ("tying", "feedforward", "scale", "norm", "position")
+TOGETHER = (  # axes whose options may stand in one graph, none in place of another
+    ("encoder", "decoder"),
+    ("attention", "tying", "norm"),
+    ("residual", "feedforward", "position", "scale", "backend"),
+)
+ALONE = "model/encoder=none"
 MODERN = ("residual=pre", "norm=rms", "position=rope", "attention=grouped_query", "feedforward=swiglu")
 
 
@@ -51,23 +57,39 @@ def test_half_precision_stays_finite_and_near_where_a_source_is_blank(tiny, sent
     assert_close(half.float(), model(source, blank, target), atol=0.2, rtol=0.05)
 
 
-def graphs() -> list[str]:
-    """Models in which every variation stands that is unlike the others, one of each independent axis together.
+def beside(*columns: Iterable[str]) -> list[str]:
+    """One option of each column together, as many times as the longest has options."""
+    rows = zip_longest(*columns, fillvalue="")
+    return [" ".join(dict.fromkeys(" ".join(row).split())) for row in rows]
 
-    The weights' start is no part of a graph.
+
+def kinds(part: str) -> list[str]:
+    """The options of an axis; of the axes within one, such as the steps of modular attention, one each together."""
+    within: dict[str, dict[str, list[str]]] = {}
+    for one in unlike(part):
+        needs, _, inner = one.rpartition(" ")
+        within.setdefault(needs, {}).setdefault(inner.partition("=")[0], []).append(one)
+    return [one for columns in within.values() for one in beside(*columns.values())]
+
+
+def graphs() -> list[str]:
+    """Models in which every variation stands that is unlike the others, several that do not replace each other at once.
+
+    The weights' start is no part of a graph, and without an encoder a decoder is but half of itself.
     """
-    elsewhere = tuple(f"model/{part}=" for part in (*INDEPENDENT, "init"))
-    alone = [one for one in variations() if not one.startswith(elsewhere)]
-    together = zip_longest(*(unlike(part) for part in INDEPENDENT), fillvalue="")
-    return [*alone, *(" ".join(one for one in several if one) for several in together)]
+    elsewhere = tuple(f"model/{part}=" for part in (*chain(*TOGETHER), "init"))
+    encoders = [one for one in kinds("encoder") if one != ALONE]
+    alone = [variations()[0], ALONE, *(one for one in variations() if not one.startswith(elsewhere))]
+    together = [encoders, kinds("decoder")[::-1]], *([kinds(part) for part in parts] for parts in TOGETHER[1:])
+    return [*alone, *chain(*(beside(*columns) for columns in together))]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chosen", graphs())
+@pytest.mark.parametrize("chosen", graphs(), ids=lambda chosen: chosen.replace("model/", ""))
 def test_the_whole_model_is_one_graph_that_agrees_with_the_model(jittered, chosen, longer_sentences):
     """In training, captured without a break and run as it is: what a compiler is given."""
     in_the_last = ["model.feedforward.behind=0"] * ("=product_key_memory" in chosen)  # of one layer, the only
-    layers = 2 if chosen.endswith("=funnel") else 1  # it halves the length in the second
+    layers = 2 if "=funnel" in chosen else 1  # it halves the length in the second
     model = jittered(chosen, f"model.n_layers={layers}", "model.dropout=0.1", *in_the_last).double().train()
     torch._dynamo.reset()
     graph = torch.compile(model, backend="eager", fullgraph=True, dynamic=True)
