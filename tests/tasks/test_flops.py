@@ -12,8 +12,9 @@ from etude.decoding.beam import BeamSearch
 from etude.tasks import build
 from etude.tasks.size import Size, measure_size
 
-PIECES, B, S, T = 200, 2, 5, 3
-SMALL = ["model.d_model=32", "model.d_ff=48", "model.heads=4", "model.n_layers=3", f"data.vocab_size={PIECES}"]
+PIECES, B, S, T = 200, 2, 3, 2
+STEPS = S + 3  # of decoding: more than a window, of four on either side
+SMALL = ["model.d_model=32", "model.d_ff=48", "model.heads=4", "model.n_layers=2", f"data.vocab_size={PIECES}"]
 
 
 @cache
@@ -80,10 +81,10 @@ class Endless(torch.nn.Module):
 
 def check_decoding(size: Size, model: torch.nn.Module, beam: int) -> None:
     source = torch.randint(4, PIECES, (B, S))
-    search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=T)
+    search = BeamSearch(beam=beam, alpha=0.6, max_len_offset=STEPS - S)
     with FlopCounterMode(display=False) as counter:
         search(Endless(model.eval()), source, torch.ones_like(source, dtype=torch.bool))
-    formula = B * size.decoding_flops(S, S + T, beam)
+    formula = B * size.decoding_flops(S, STEPS, beam)
     assert formula == pytest.approx(counter.get_total_flops(), rel=0.001)
 
 
