@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -104,9 +105,14 @@ def jitter(model: EncoderDecoder) -> EncoderDecoder:
 
 
 @pytest.fixture
-def model(jittered: Callable[..., EncoderDecoder], variation: str) -> EncoderDecoder:
-    """The jittered model of a variation."""
-    return jittered(variation)
+def model(variation: str) -> EncoderDecoder:
+    """The jittered model of a variation: a copy, which takes a fifth of the time to build one."""
+    return deepcopy(_jittered_of(variation))
+
+
+@cache
+def _jittered_of(variation: str) -> EncoderDecoder:
+    return jitter(build.model(composed(variation), VOCABULARY).eval())
 
 
 @pytest.fixture
