@@ -2,10 +2,12 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import variance
+from typing import Any
 
 import pytest
 
@@ -74,37 +76,47 @@ def test_a_tiny_difference_is_not_laid_to_a_test_set_that_is_not_looked_at() -> 
     assert "test set" not in told
 
 
-def test_new_seeds_are_trained_though_those_that_are_planned_need_not_be(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    told = []
-    for state in ("to do", "shared", "finished"):
-        monkeypatch.setattr("etude.inspect.plan.runs._state", lambda *_, state=state: state)
-        plan(["table3", "detect=0.05", "--json"])
-        told.append(json.loads(capsys.readouterr().out)["detect"]["hours"])
+@pytest.fixture
+def hours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., float]:
+    """What finding a difference costs with two arms: `hours(what one of them is, state of all runs)`."""
+    monkeypatch.chdir(tmp_path)
+    found: list[Noise | None] = []
+
+    def found_once(*asked: Any) -> Noise | None:
+        """That of a recorded study, the same for all of a setting."""
+        found[:] = found or [find_noise(*asked)]
+        return found[0]
+
+    monkeypatch.setattr("etude.report.power.find_noise", found_once)
+
+    def cost(arm: str, state: str) -> float:
+        name = re.sub(r"\W", "", arm)
+        file = Path("experiments", name, "study.yaml")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"baseline: base\narms: {{base: [], other: [{arm}]}}\n")
+        monkeypatch.setattr("etude.inspect.plan.runs._state", lambda *_: state)
+        plan([name, "scale=pocket", "detect=0.05", "--json"])
+        told: float = json.loads(capsys.readouterr().out)["detect"]["hours"]
+        return told
+
+    return cost
+
+
+def test_new_seeds_are_trained_though_those_that_are_planned_need_not_be(hours: Callable[..., float]) -> None:
+    told = [hours("model.dropout=0.2", state) for state in ("to do", "shared", "finished")]
     assert told == pytest.approx(told[:1] * 3)
     assert told[0] > 0
 
 
-def test_a_training_that_arms_share_is_paid_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_training_that_arms_share_is_paid_once(hours: Callable[..., float]) -> None:
     """Of as many arms, as more comparisons take more seeds."""
-    monkeypatch.chdir(tmp_path)
-    hours = {}
-    own = ("model.dropout=0.2", "data.train_pairs=5000")
-    for name, arm in (("beams", "decoding.beam=8"), ("deep", own[0]), ("text", own[1])):
-        file = Path("experiments", name, "study.yaml")
-        file.parent.mkdir(parents=True)
-        file.write_text(f"baseline: base\narms: {{base: [], other: [{arm}]}}\n")
-        for state in ("to do", "finished"):
-            monkeypatch.setattr("etude.inspect.plan.runs._state", lambda *_, state=state: state)
-            plan([name, "scale=pocket", "detect=0.05", "--json"])
-            hours[name, state] = json.loads(capsys.readouterr().out)["detect"]["hours"]
-    assert hours["beams", "to do"] == pytest.approx(hours["beams", "finished"])
-    assert hours["deep", "to do"] == pytest.approx(hours["deep", "finished"])
-    assert 0 < hours["beams", "finished"] < 0.8 * hours["deep", "finished"]
-    assert hours["text", "finished"] == pytest.approx(hours["deep", "finished"], rel=0.1)
+    beams, deep = (
+        [hours(arm, state) for state in ("to do", "finished")] for arm in ("decoding.beam=8", "model.dropout=0.2")
+    )
+    assert beams == pytest.approx(beams[:1] * 2)
+    assert deep == pytest.approx(deep[:1] * 2)
+    assert 0 < beams[1] < 0.8 * deep[1]
+    assert hours("data.train_pairs=5000", "finished") == pytest.approx(deep[1], rel=0.1)
 
 
 @pytest.mark.parametrize(
