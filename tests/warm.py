@@ -59,8 +59,9 @@ def run(
             "environments": [common | own for own in ranks],
             "files": [str(file) for file in files],
             "timeout": timeout,
+            "python": str(python()),
         }
-        server.connect(str(_server() / "socket"))
+        server.connect(str(_server(sys.executable) / "socket"))
         server.sendall(json.dumps(request).encode() + b"\n")
         statuses = json.loads(server.makefile().readline())
         status = next((status for status in statuses if status), 0)  # of the first to fail, not of those it took along
@@ -69,7 +70,7 @@ def run(
 
 
 def python(executable: str = sys.executable) -> Path:
-    """A program to start in place of Python: `-m etude`, `-m etude.training.run` and scripts are forks, others Python.
+    """A program to start in place of Python: forks for étude, its training, torchrun and scripts, else Python.
 
     Beside it lies the file `etude`, which says where the étude of this Python is. Elsewhere than on Linux it is Python.
     """
@@ -77,7 +78,7 @@ def python(executable: str = sys.executable) -> Path:
 
 
 @cache
-def _server(executable: str = sys.executable) -> Path:
+def _server(executable: str) -> Path:
     """The folder of one server for all tests of a worker; it ends when its input does."""
     folder = Path(tempfile.mkdtemp(prefix="warm"))
     client = CLIENT.read_text().replace("SOCKET", f"{folder}/socket").replace("PYTHON", executable)
@@ -134,7 +135,7 @@ def _end_at_once(status: object) -> NoReturn:
 def _statuses(children: list[int], timeout: float, asking: socket.socket) -> list[int]:
     """What the forks end with, the first to end first; where one fails, the others are stopped, as torchrun does.
 
-    All are killed where nobody waits for the answer any more.
+    A signal that whoever waits for the answer passes on is theirs; all are killed where nobody waits any more.
     """
     ended: dict[int, int] = {}
     deadline = time.monotonic() + timeout
@@ -144,7 +145,11 @@ def _statuses(children: list[int], timeout: float, asking: socket.socket) -> lis
                 found, status = os.waitpid(child, os.WNOHANG)
                 if found:
                     ended[child] = os.waitstatus_to_exitcode(status)
-        left = bool(select.select([asking], [], [], 0.01)[0])
+        told = asking.recv(1) if select.select([asking], [], [], 0.01)[0] else None
+        left = told == b""
+        for child in children if told else []:
+            if child not in ended:
+                os.kill(child, told[0])
         if left or any(ended.values()) or time.monotonic() > deadline:
             for child in children:
                 if child not in ended:
@@ -154,7 +159,7 @@ def _statuses(children: list[int], timeout: float, asking: socket.socket) -> lis
 
 
 def _answer(asking: socket.socket) -> None:
-    request = json.loads(asking.makefile().readline())
+    request = json.loads(asking.makefile("rb", buffering=0).readline())  # and not the signals behind it
     children = []
     for environment in request["environments"]:
         child = os.fork()
