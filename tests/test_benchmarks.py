@@ -15,6 +15,7 @@ from tests import warm
 
 from etude.config.compose import compose
 from etude.config.resolve import resolve
+from etude.paths import shipped
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -37,8 +38,9 @@ def run(script: str, *words: str) -> str:
     return done.stdout
 
 
-def test_everybody_trains_on_the_same_tokens_and_learns() -> None:
+def test_everybody_trains_on_the_same_tokens_and_learns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Marian, too, where it is installed."""
+    monkeypatch.setattr("peers.trained.TOKENS", 500)
     from peers.ours import Training as Ours
     from peers.torch_training import Training as TorchNN
 
@@ -154,6 +156,13 @@ def test_what_was_measured_stays_where_a_later_part_fails(tmp_path: Path, monkey
     assert [row["figures"] for row in json.loads(kept.read_text())["rows"]] == [[1.0, 1.0]]
 
 
+def write_small_corpus(folder: Path) -> None:
+    """What is prepared where one stands: the shipped corpus, of a few hundred sentences."""
+    text = (shipped("conf") / "data/grammar.yaml").read_text(encoding="utf-8")
+    (folder / "conf/data").mkdir(parents=True)
+    (folder / "conf/data/grammar.yaml").write_text(re.sub(r"_pairs: \S+", "_pairs: 300", text).replace("2000", "300"))
+
+
 @pytest.mark.slow
 def test_a_part_is_measured_in_turns_and_kept_beside_those_measured_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -161,6 +170,8 @@ def test_a_part_is_measured_in_turns_and_kept_beside_those_measured_before(
     import bench
     import parts
 
+    monkeypatch.chdir(tmp_path)
+    write_small_corpus(tmp_path)
     kept = tmp_path / "bench.json"
     monkeypatch.setattr(parts, "STEPS", 10)
     monkeypatch.setattr(parts, "SMALL_STEPS", 2)
