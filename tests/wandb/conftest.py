@@ -78,15 +78,26 @@ def standin() -> str:
     return script
 
 
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `wandb` and `etude`, which are forks."""
+    folder = tmp_path_factory.mktemp("bin")
+    (folder / "client.py").write_text("from wandb.cli.cli import cli\n\ncli(prog_name='wandb')\n")
+    for name, words in (("etude", "-m etude"), ("wandb", folder / "client.py")):
+        (folder / name).write_text(f'#!/bin/sh\nexec {warm.python()} {words} "$@"\n')
+        (folder / name).chmod(0o755)
+    return folder
+
+
 @pytest.fixture
-def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, programs: Path) -> Iterator[Server]:
     """A stand-in, and the environment that leads to it; as a parameter, one that "remembers" runs, or can be "slow"."""
     wrapped = {"remembers": [str(HERE / "remembering.py")], "slow": [str(HERE / "slow.py")]}
     command = [sys.executable, *wrapped.get(getattr(request, "param", ""), []), standin(), "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout
     url = process.stdout.readline().strip()
-    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)  # `wandb`, `etude`
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
     monkeypatch.setenv("WANDB_BASE_URL", url)
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")

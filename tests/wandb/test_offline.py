@@ -7,13 +7,13 @@ import re
 import select
 import shlex
 import subprocess
-import sys
 import time
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import warm
 
 from etude.store.run_dir import RunDir
 from etude.store.wandb_id import logged_as, rows_file
@@ -81,7 +81,7 @@ def test_a_key_that_is_missing_sends_the_run_offline_and_at_a_terminal_nobody_is
     monkeypatch.delenv("WANDB_API_KEY")
     monkeypatch.setenv("NETRC", str(tmp_path / "no-netrc"))
     ours, theirs = pty.openpty()
-    command = [sys.executable, str(Path(__file__).with_name("logging_rows.py")), str(run.path), "online", "1", "3"]
+    command = [str(warm.python()), str(Path(__file__).with_name("logging_rows.py")), str(run.path), "online", "1", "3"]
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     shown, deadline = b"", time.monotonic() + 60
