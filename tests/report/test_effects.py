@@ -53,6 +53,14 @@ def test_a_grid_tells_what_two_changes_do_together(folder: Path) -> None:
     assert np.array(figure.traces[0]["z"]) == pytest.approx(np.array([[-25, -50, 0], [-50, -125, 0], [0, 0, 0]]) / 1e3)
 
 
+def test_a_grid_with_an_arm_left_out_has_no_effects_and_says_so(folder: Path) -> None:
+    (folder / "study.yaml").write_text(GRID)
+    missing, *there = load_study("mine").grid
+    assert told(folder, f"baseline: {there[0]}\n{GRID}", dict.fromkeys(there, 3.0)) == [
+        f"No effects of the grid: no mean that compares of {missing}."
+    ]
+
+
 def test_of_arms_that_share_trainings_effects_have_no_intervals(folder: Path) -> None:
     """The same trainings, scored twice, are not twice as many."""
     study = "grid:\n  model.heads: [8, 4]\n  model.bias: [true, false]\n  decoding.beam: [1, 4]\n"

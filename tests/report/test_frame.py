@@ -295,6 +295,17 @@ def test_what_a_table_says_of_numbers_that_were_not_measured_excludes_no_run(div
     assert (arm.means["loss"].value, arm.seeds) == (pytest.approx(2.2), [1, 2, 3])
 
 
+@pytest.mark.parametrize("column", ["test_pairs", "test_sentences", "test_paper_bleu", "steps", "seconds"])
+@pytest.mark.parametrize("value", ["nan", "inf"])
+def test_a_number_beside_the_metrics_that_was_not_measured_excludes_no_run(
+    column: str, value: str, foreign: Path
+) -> None:
+    foreign.write_text(f"arm,seed,test_perplexity,{column}\na,1,10,{value}\na,2,11,{value}\na,3,12,{value}\n")
+    made = make_report(results_of_csv(foreign))
+    assert made.compared.baseline.seeds == [1, 2, 3]
+    assert "diverged" not in made.markdown()
+
+
 def test_a_file_that_is_called_as_a_study_is_is_not_of_that_study(foreign: Path) -> None:
     text = foreign.read_text()
     Path("gpt.csv").write_text(text)

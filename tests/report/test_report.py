@@ -151,7 +151,7 @@ def test_with_one_seed_nothing_is_bold_and_the_table_says_why(runs_dir: Path, ma
     make_run("base", ppl=3.0)
     make_run("A1", ppl=300.0)
     assert "BLEU Δ" not in table(runs_dir)["A1"]
-    assert "One seed an arm: nothing is starred or bold" in notes(runs_dir)
+    assert "One seed an arm: no arm is starred or bold" in notes(runs_dir)
     console = Console(file=io.StringIO(), width=120, force_terminal=True)
     console.print(report("heads", runs_dir, {}))
     assert isinstance(console.file, io.StringIO)

@@ -80,6 +80,18 @@ def test_what_is_decided_is_not_looked_at_again(study: Path, make_run: Make) -> 
     assert (after.star, after.tied, after.test.p) == (before["A1"].star, before["A1"].tied, before["A1"].test.p)
 
 
+@pytest.mark.parametrize("side", ["base", "A1"])
+def test_what_was_decided_is_open_again_where_a_run_diverged_since(side: str, study: Path, make_run: Make) -> None:
+    for arm in ARMS:
+        for seed, loss in enumerate(losses(arm)[:3], start=1):
+            make_run(arm, seed, ppl=float(np.exp(loss)))
+    assert differences(study)["A1"].star
+    make_run(side, 4, ppl=float("nan"))
+    found = differences(study)["A1"]
+    assert (found.star, found.tied, found.test.interval) == (False, False, None)
+    assert f"seed 4 of {side} diverged" in found.test.why_not
+
+
 def test_a_difference_is_that_of_the_means_beside_it_though_fewer_seeds_decided(study: Path, make_run: Make) -> None:
     for arm in ARMS:
         for seed, loss in enumerate(losses(arm)[: 5 if arm == "base" else 3], start=1):

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from etude.report.comparison import ALPHA, Compared, Difference
 from etude.report.statistics import Comparison, Effect, fit_effects, holm
-from etude.report.wording import format_fixed, format_interval
+from etude.report.wording import format_fixed, format_interval, join_words
 from etude.study.arms import override_key
 from etude.study.metrics import Metric
 
@@ -35,9 +35,13 @@ def effects_of(compared: Compared) -> tuple[list[Effect], dict[tuple[tuple[str, 
 def on_effects(compared: Compared) -> list[str]:
     """Report the effects of the grid's values, and what two of them do together, one sentence a pair."""
     found, corrected = effects_of(compared)
-    metric = compared.study.lead
+    metric, grid = compared.study.lead, compared.study.grid
     if not found:
-        return []
+        lacks = [
+            arm.arm for arm in compared.arms if arm.arm in grid and (arm.diverged or metric.name not in arm.scores)
+        ]
+        few = 0 < len(lacks) < len(grid)
+        return [f"No effects of the grid: no mean that compares of {join_words(lacks)}."] if few else []
     mains = [one for one in found if len(one.values) == 1]
     alone = "; ".join(f"{name_values(one)} {_estimate(one, metric, corrected)}" for one in mains)
     how = "over seeds (moderated)" if all(one.moderated for one in found) else "of what the model leaves over"
@@ -46,7 +50,7 @@ def on_effects(compared: Compared) -> list[str]:
         sure = f"without intervals, because {_SHARED}"
     told = [f"Effects on {metric.compared_label} in the grid, averaged over the other keys, {sure}: {alone}."]
     told += [f"{name_values(one)}: {_together(one, metric, corrected)}." for one in found if len(one.values) == 2]
-    return [*told, *_on_aliases(compared.study.grid)]
+    return [*told, *_on_aliases(grid)]
 
 
 def _on_aliases(grid: Mapping[str, Mapping[str, str]]) -> list[str]:

@@ -307,12 +307,13 @@ def _result(
             _put(found, key, _number(place, column, text) if column in numbers else text)
     if not any(row.get(column) for column in metrics) and "diverged" not in found:
         raise UserError(f"{place}: no number of {', '.join(metrics)}: give one, or leave the line out")
-    for n, column in enumerate(one for one in metrics if one in row):
-        value = value_at(found, numbers[column]) if row.get(column) else 0.0
-        if math.isnan(value) and n:  # as pandas writes what was not measured; the first that there is decides
-            _put(found, numbers[column], None)
-        elif not math.isfinite(value):
+    first = next((one for one in metrics if one in row), "")
+    for column in (one for one in numbers if row.get(one)):
+        value = value_at(found, numbers[column])
+        if column in metrics and (math.isinf(value) or (math.isnan(value) and column == first)):
             found.setdefault("diverged", f"its {metrics[column].label} is {row[column]}")
+        elif not math.isfinite(value):  # as pandas writes what was not measured
+            _put(found, numbers[column], None)
     if "results_version" in row:  # that of a run which today's code may not reproduce is none
         version = "" if row.get("code", "same") != "same" else row["results_version"]
         known = version.lower() not in _MISSING

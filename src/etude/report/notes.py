@@ -121,7 +121,8 @@ def _on_tuning(compared: Compared) -> list[str]:
         pairs = zip(compared.study.tune, readings.values[arm], strict=True)
         chosen.setdefault(", ".join(f"{key}={format_value(value)}" for key, value in pairs), []).append(arm)
     trials = format_range(readings.trials[arm] for arm in arms)
-    of = f"{trials} draws, the same for all arms" if compared.study.draws else f"{trials} values"
+    alike = ", the same for all arms" * (len({readings.trials[arm] for arm in arms}) == 1)
+    of = f"{trials} draws{alike}" if compared.study.draws else f"{trials} values"
     best = "; ".join(f"{values}: {', '.join(names)}" for values, names in chosen.items())
     pilots = ", ".join(map(str, compared.study.pilots))
     return [

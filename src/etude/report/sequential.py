@@ -58,8 +58,9 @@ def test_until_decided(
             name: _corrected(one, stars[look], ties[look]) if look >= 0 else replace(one, holm=None, tie=None)
             for name, one in against.differences.items()
         }
-        if arm in decided and lead in against.differences:
-            shown, look_at = against.differences[lead], decided[arm]
+        shown = against.differences.get(lead)
+        if arm in decided and shown and not shown.test.why_not:  # such as a run that diverged since
+            look_at = decided[arm]
             test = replace(shown.test, p=look_at.test.p, why_not=look_at.test.why_not)
             corrected[lead] = replace(shown, test=test, holm=look_at.holm, tie=look_at.tie)
         return replace(against, differences=corrected)

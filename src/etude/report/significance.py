@@ -80,7 +80,8 @@ def _at(arm: ArmResult, seeds: Collection[int]) -> ArmResult:
 def _why_not(arm: ArmResult, base: ArmResult) -> str:
     """Say why no test of two arms means anything, whatever their scores; an empty string if it does."""
     if arm.training == base.training and arm.seeds != base.seeds:
-        return f"the trainings are those of {base.arm}, and only some of the seeds are"
+        some = "only some" if {*arm.seeds} & {*base.seeds} else "none"
+        return f"the trainings are those of {base.arm}, and {some} of the seeds are"
     for side in (arm, base):
         if side.diverged:
             seeds = join_words([str(run.seed) for run in side.diverged])

@@ -28,7 +28,7 @@ def on_differences(compared: Compared) -> list[str]:
         if metric.is_log
     )
     if not compared.several_seeds:
-        alone = "One seed an arm: nothing is starred or bold, for it does not say how far another seed would fall."
+        alone = "One seed an arm: no arm is starred or bold, for it does not say how far another seed would fall."
         return [*sentences, f"{nats}{alone}"]
     sentences.append(
         f"±: half the 95 % interval of the mean over seeds (Student's t). {nats}Bold with a star: p < "

@@ -99,9 +99,9 @@ def accuracy(hypotheses: Sequence[str], references: Sequence[str], *, least: int
     Raises:
         UserError: there are no such questions.
     """
-    pairs = zip(hypotheses, references, strict=True)
-    correct = [answer == right for answer, right in pairs if least <= int(right.split()[1]) <= (most or math.inf)]
+    pairs, limit = zip(hypotheses, references, strict=True), math.inf if most is None else most
+    correct = [answer == right for answer, right in pairs if least <= int(right.split()[1]) <= limit]
     if not correct:
-        raise UserError(f"no agreement reaches over {least} to {most or 'more'} words")
-    signature = f"words:{least}-{most or ''}|questions:{len(correct)}"
+        raise UserError(f"no agreement reaches over {least} to {'more' if most is None else most} words")
+    signature = f"words:{least}-{'' if most is None else most}|questions:{len(correct)}"
     return {"score": 100 * sum(correct) / len(correct), "signature": signature}

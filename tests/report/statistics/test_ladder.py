@@ -1,6 +1,7 @@
 """What a ladder of small models says about larger ones: against brute force, and in simulated studies."""
 
 import importlib.util
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -125,6 +126,7 @@ def test_the_baselines_curve_is_found_and_turns_a_difference_into_compute(expone
     assert curve.at(4.0 + np.log(factor)) == pytest.approx(curve.at(4.0) - 0.05)
     assert factor > 1
     assert curve.multiplier(4.0, -2.0) == np.inf
+    assert replace(curve, exponent=1e-3).multiplier(4.0, -0.5) == np.inf  # many powers of ten
 
 
 @pytest.mark.parametrize("loss", [[1.0, 1.1, 1.2, 1.3, 1.4], [3.0, 2.0, 1.0]])

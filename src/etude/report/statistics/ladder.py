@@ -295,6 +295,9 @@ def carry(law: Law, rung: Sequence[float], seeds: float = math.inf) -> Predictio
     return Prediction(float(np.mean(rung)), math.sqrt(law.noise * (1 / len(rung) + 1 / seeds)), law.freedom)
 
 
+_FAR = math.log(1e6)  # times the compute
+
+
 @dataclass(frozen=True)
 class Curve:
     """A loss over x = ln compute: E + A exp(-a (x - x0))."""
@@ -311,10 +314,11 @@ class Curve:
     def multiplier(self, x: float, difference: float) -> float:
         """How many times the compute at x the baseline needs for a loss that differs by so much.
 
-        Infinite if that is below its floor.
+        Infinite if that is below its floor, or further away than a curve says anything about.
         """
         wanted = self.at(x) + difference - self.floor
-        return math.exp(self.least - x - math.log(wanted / self.scale) / self.exponent) if wanted > 0 else math.inf
+        further = self.least - x - math.log(wanted / self.scale) / self.exponent if wanted > 0 else math.inf
+        return math.exp(further) if further < _FAR else math.inf
 
 
 def fit_curve(x: Sequence[float], loss: Sequence[float]) -> Curve | None:

@@ -65,7 +65,7 @@ def test_only_the_scripts_that_were_written_may_run(page: str, compared: Compare
 
 
 def test_the_notes_of_the_table_stand_on_the_page(page: str) -> None:
-    assert "One seed an arm: nothing is starred or bold" in page
+    assert "One seed an arm: no arm is starred or bold" in page
     assert "Heads &amp; &lt;positions&gt;" in page
 
 
