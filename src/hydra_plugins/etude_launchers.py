@@ -94,6 +94,7 @@ class FrozenLauncher(Launcher):
             UserError: a config is not valid, or the search cannot go on.
             SweepFailed: some runs failed.
         """
+        from etude.files import typed_path
         from etude.search.engine import Engine
         from etude.search.together import Together
 
@@ -102,7 +103,7 @@ class FrozenLauncher(Launcher):
             with _hydra_config_kept():
                 configs = [self._compose(search.fixed) for search in searches]
             engines = [
-                Engine(search, Path(config.runs_dir).expanduser(), config.study, self._freeze)
+                Engine(search, typed_path(config.runs_dir), config.study, self._freeze)
                 for search, config in zip(searches, configs, strict=True)
             ]
             self.run([], source=Together(engines), at_once=searches[0].n_jobs)

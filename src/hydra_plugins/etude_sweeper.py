@@ -194,12 +194,13 @@ class SweepFileSweeper(_LaunchingSweeper):
         Raises:
             UserError: `tune` of the study is not valid, or a search cannot go on.
         """
+        from etude.files import typed_path
         from etude.search.tuning import arms_of
         from etude.search.tuning_search import runs_of_trials, tuning_searches
         from etude.store.run_dir import RunDir
 
         searched = self._search(*tuning_searches(study, runs))
-        runs_dir = Path(self.config.runs_dir).expanduser().absolute()
+        runs_dir = typed_path(self.config.runs_dir).absolute()
         return [], {
             overrides: RunDir(runs_dir / path)
             for arm, of_arm in zip(arms_of(study, runs), searched, strict=True)
@@ -221,12 +222,13 @@ class SweepFileSweeper(_LaunchingSweeper):
         Raises:
             UserError: no trial is finished.
         """
+        from etude.files import typed_path
         from etude.search.confirm import best_trials, confirming_runs, note_confirmation
 
         assert self.confirm is not None
         best = best_trials(search, study.trials, self.confirm)
         done = self._launch(confirming_runs(search, best, study.trials, int(self.config.seed)), 0)
-        runs_dir = Path(self.config.runs_dir).expanduser().absolute()
+        runs_dir = typed_path(self.config.runs_dir).absolute()
         places = [Path(str(job.working_dir)).absolute().relative_to(runs_dir) for job in done]
         note_confirmation(study, best, places)
         return done
@@ -260,6 +262,7 @@ class OptunaSweeper(_LaunchingSweeper):
         Raises:
             UserError: an override or a key is not valid.
         """
+        from etude.files import typed_path
         from etude.search.hydra_search import hydra_search, write_results
 
         search, storage = hydra_search(arguments, self.settings, self.config), self.settings["storage"]
@@ -270,7 +273,7 @@ class OptunaSweeper(_LaunchingSweeper):
             kept = open_study(storage, search.name, [one.maximize for one in search.objectives])
         [study] = self._search(search)
         if kept:
-            add_trials(kept, study, Path(self.config.runs_dir).expanduser() / f".{search.name}.storage.lock")
+            add_trials(kept, study, typed_path(self.config.runs_dir) / f".{search.name}.storage.lock")
         best = [(one.user_attrs["overrides"], one.values) for one in study.best_trials]
         write_results(Path(self.config.hydra.sweep.dir), best if len(study.directions) > 1 else best[:1])
         return []

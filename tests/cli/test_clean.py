@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from filelock import FileLock
 from etude.cli.clean import main as clean
 from etude.errors import UserError
 from etude.store.cleaning import Kind, find_removable, remove
-from etude.store.lock import is_held
+from etude.store.lock import hold, is_held
 from etude.store.run_dir import RunDir
 from etude.trained.load import load_trained
 
@@ -193,6 +194,23 @@ def test_a_folder_is_removed_when_its_locks_are_closed(make_run: Make, monkeypat
     monkeypatch.setattr(Path, "rmdir", rmdir_of_nfs)
     assert remove(found) > 0
     assert not run.path.exists()
+
+
+def test_what_is_somebody_else_s_stays_and_the_rest_goes(
+    make_run: Make, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs, ours = (make_run(arm, None, folder=".stale") for arm in ("base", "one"))
+
+    def hold_ours(file: Path, busy: str) -> AbstractContextManager[None]:
+        if theirs.path in file.parents:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        return hold(file, busy)
+
+    monkeypatch.setattr("etude.store.cleaning.hold", hold_ours)
+    clean(["--yes"])
+    assert theirs.path.exists()
+    assert not ours.path.exists()
+    assert "somebody else's" in capsys.readouterr().out
 
 
 def test_a_run_that_is_launched_again_while_its_folder_is_removed_keeps_its_config(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from etude.data.corpus import SPLITS, digest
@@ -79,6 +79,7 @@ def test_documents_are_what_stands_between_separators(text: str, sizes: list[int
 
 
 @settings(max_examples=80)
+@example(text="字字a\r\n字b", borders=[0.08, 0.62])  # within a character, and between \r and \n
 @given(
     text=st.text(st.sampled_from("ab\r\n字"), min_size=1, max_size=40),
     borders=st.lists(st.floats(0, 1), min_size=2, max_size=2),
@@ -144,6 +145,8 @@ def test_the_fingerprint_follows_the_text_and_what_is_made_of_it_and_not_the_pla
     assert base.fingerprint() == written("b", "one two").fingerprint()
     others = [
         written("c", "one two."),
+        written("d", "one\ntwo"),
+        written("e", "one\r\ntwo"),  # where it is divided is counted in its own bytes
         written("a", "one two", separator="."),
         written("a", "one two", valid=[0.1, 0.2]),
         written("a", "one two", documents="mask"),

@@ -1,6 +1,8 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from etude.errors import UserError
 from etude.store.run_dir import RunDir
@@ -12,6 +14,27 @@ def test_a_config_that_is_cut_short_is_torn_though_it_can_be_read(torn: str, tmp
     run.config_file.write_text(torn)
     with pytest.raises(UserError, match=rf"{run.config_file} is incomplete"):
         run.config()
+
+
+@given(words=st.lists(st.text().map(lambda text: f"data.separator={text}")))
+def test_overrides_are_read_as_they_were_typed(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    run = RunDir(tmp_path_factory.mktemp("run"))
+    run.write_overrides(words)
+    assert run.overrides() == words
+
+
+def test_a_study_s_folder_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "mine").symlink_to(tmp_path / "disk")
+    run = RunDir(tmp_path / "runs" / "mine" / "base" / "seed1-0123456789")
+    run.path.mkdir(parents=True)
+    run.link_training("T")
+    run.own_training.path.mkdir(parents=True)
+    assert run.own_training.path == tmp_path / "runs" / ".trainings" / "T"
+    assert run.training_link.resolve() == run.own_training.path
+    run.own_training.trained_file.write_text('{"weights": "other"}')
+    assert run.is_replaced({"training": "T", "weights": "those"})
 
 
 @pytest.mark.parametrize("torn", ["", "{", "[1]", "a: [", "\x00"])

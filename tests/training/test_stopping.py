@@ -10,6 +10,7 @@ import pytest
 
 from etude.errors import UserError
 from etude.store.run_dir import RunDir
+from etude.store.run_state import State, Stop, write_stop
 from etude.training.stopping import StopWhenAsked
 
 
@@ -28,6 +29,14 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored_as_in_a_sweep(
         callback.on_exception(nobody, nobody, KeyboardInterrupt())
     finally:
         signal.signal(number, before)
+
+
+def test_a_stop_that_was_read_once_is_wanted_until_all_processes_have_agreed(tmp_path: Path) -> None:
+    """They agree about once a second, at another moment than the file is read."""
+    nobody: Any = SimpleNamespace(global_step=8)
+    callback = StopWhenAsked(run := RunDir(tmp_path), nobody, val_every=100)
+    write_stop(run, Stop(7, State.PAUSED))
+    assert [callback._wanted(nobody) for _ in range(3)] == [True] * 3
 
 
 def test_the_state_of_a_callback_that_could_not_be_read_again_is_refused_before_it_is_written() -> None:

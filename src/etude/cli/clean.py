@@ -56,7 +56,7 @@ def main(words: Sequence[str]) -> None:
     freed = [remove(one) if one in still else 0 for one in everything]
     sys.stdout.write(f"{decimal(sum(freed))} freed\n")
     if left := sum(not size and one.size > 0 for size, one in zip(freed, everything, strict=True)):
-        sys.stdout.write(f"{left} left as they are, for a process has taken up their runs meanwhile\n")
+        sys.stdout.write(f"{left} left as they are: a process works on their runs, or they are somebody else's\n")
 
 
 def _find(runs_dir: Path, studies: Sequence[str]) -> list[Removable]:

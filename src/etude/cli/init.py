@@ -2,10 +2,10 @@
 
 import shutil
 import sys
-from pathlib import Path
 
 from etude.cli.arguments import parse
 from etude.errors import UserError
+from etude.files import typed_path
 from etude.paths import shipped
 
 HELP = """usage: etude init DIR
@@ -22,7 +22,7 @@ def main(words: list[str]) -> None:
         raise UserError("etude init takes one folder, such as: etude init mine")
     if "=" in words[0]:
         raise UserError(f"etude init takes a folder and no override, not {words[0]!r}")
-    folder, template = Path(words[0]), shipped("template")
+    folder, template = typed_path(words[0]), shipped("template")
     if blocked := next((path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None):
         raise UserError(f"{blocked} is a file: name a folder to write to")
     for file in sorted(path for path in template.rglob("*") if path.is_file() and path.suffix != ".pyc"):

@@ -132,6 +132,8 @@ def _without_groups(node: Any, path: str) -> Any:
         except (re.error, TypeError) as error:
             expected_text = 'a pattern for the names of parameters, such as {match: "norm|bias", weight_decay: 0.0}'
             raise UserError(f"{path}.groups[{number}] must have in `match` {expected_text} ({error})") from error
+        if type(rate := group.get("lr", 1.0)) not in (int, float):
+            raise UserError(f"{path}.groups[{number}].lr={rate} must be a number: times the schedule's rate")
     return {key: _value(node, key, f"{path}.{key}") for key in node if key != "groups"}
 
 

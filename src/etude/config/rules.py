@@ -424,7 +424,7 @@ def _validation_metrics_are_metrics(config: Config) -> None:
             f"budget.val_metrics={list(names)}: {_class_name(config['task']['_target_'])} writes no text that could be "
             "compared: leave it out; callbacks may monitor val_loss"
         )
-    for name in names:
+    for name in map(str, names):
         if name not in config["metrics"]:
             has = ", ".join(config["metrics"]) or "none"
             raise UserError(

@@ -225,7 +225,7 @@ INSTEAD = {
     "logger": "logger",
     "max_epochs": _STEPS,
     "max_steps": _STEPS,
-    "max_time": "hydra.launcher.timeout",
+    "max_time": "`timeout 1h etude train ...` (of a sweep, hydra.launcher.timeout)",
     "min_epochs": _STEPS,
     "min_steps": _STEPS,
     "num_sanity_val_steps": _VALIDATION,

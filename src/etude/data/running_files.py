@@ -178,11 +178,14 @@ def _scan(file: Path) -> tuple[str, int]:
 @cache
 def _scan_again(file: Path, state: Span | None) -> tuple[str, int]:
     """Scan a file that was changed, which its `state` shows."""
-    found, size = hashlib.sha256(), 0
+    found, size, of_windows = hashlib.sha256(), 0, False
     with open_text(file) as content:
         while raw := content.read(_BLOCK):
-            found.update(raw.replace(b"\r\n", b"\n"))  # as it is read
+            found.update(raw)
             size += len(raw)
+            of_windows |= b"\r\n" in raw
+    if of_windows:  # it was another text until \r\n was read as \n
+        found.update(b"\n")
     if not size:
         raise UserError(f"{file} is empty: give a file of text")
     return found.hexdigest(), size
@@ -198,7 +201,7 @@ def read_part(file: Path, start: int, end: int) -> Iterator[str]:
     """
     decoder, place, held_back = codecs.getincrementaldecoder("utf-8")(), start, ""
     with open_text(file) as content:
-        for raw in _read_span(content, start, end):
+        for place, raw in _read_span(content, start, end):
             held = len(decoder.getstate()[0])
             try:
                 text = decoder.decode(raw)
@@ -211,24 +214,24 @@ def read_part(file: Path, start: int, end: int) -> Iterator[str]:
             yield text.removesuffix("\r").replace("\r\n", "\n")
             place += len(raw)
         if held_back:
-            content.seek(place)
+            content.seek(end)
             yield held_back * (content.read(1) != b"\n")
     if left := decoder.getstate()[0]:
         raise _no_text(file, place - len(left), left[0])
 
 
-def _read_span(content: IO[bytes] | GzipFile, start: int, end: int) -> Iterator[bytes]:
-    """Yield the bytes from `start` to `end`, but whole characters: those whose first byte is there."""
+def _read_span(content: IO[bytes] | GzipFile, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Yield the bytes from `start` to `end`, and where they stand, but whole characters: whose first byte is there."""
     content.seek(start)
     first = content.read(min(_BLOCK, end - start))
     kept = first[_count_inner(first) :] if start else first
     if not kept:
         return
-    yield kept
+    yield start + len(first) - len(kept), kept
     for place in range(start + len(first), end, _BLOCK):
-        yield content.read(min(_BLOCK, end - place))
+        yield place, content.read(min(_BLOCK, end - place))
     after = content.read(3)
-    yield after[: _count_inner(after)]
+    yield end, after[: _count_inner(after)]
 
 
 def _count_inner(raw: bytes) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from etude import report
 from etude.config.quoting import quote
 from etude.errors import UserError
+from etude.files import typed_path
 from etude.search.sweep_file import names_file, runs_of
 from etude.store.find_run import default_runs_dir
 from etude.study.metrics import typed_metric
@@ -85,4 +86,4 @@ def _find(
     if names_file(study):
         words = [f"runs_dir={quote(str(runs_dir))}"] * bool(runs_dir) + [f"{k}={v}" for k, v in setting.items()]
         return report.results_of_sweep(shlex.quote(study), (run for _, run in runs_of(study, words)))
-    return report.results(study, Path(runs_dir or default_runs_dir()).expanduser(), setting)
+    return report.results(study, typed_path(str(runs_dir or default_runs_dir())), setting)

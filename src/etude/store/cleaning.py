@@ -87,7 +87,7 @@ def find_removable(runs_dir: Path) -> Iterator[Removable]:
 
 
 def remove(one: Removable) -> int:
-    """Delete the files and return the bytes that this frees: 0 if a process has started to work on the run."""
+    """Delete the files and return the bytes that this frees: 0 if a process works on it, or it is somebody else's."""
     place = one.place
     try:
         with hold(place.lock_file, place.busy):
@@ -100,7 +100,7 @@ def remove(one: Removable) -> int:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)
             if one.kind in _WHOLE:
                 place.lock_file.unlink()
-    except (Busy, FileNotFoundError):
+    except (Busy, FileNotFoundError, PermissionError):  # in a folder that several share, others' stay
         return 0
     if one.kind in _WHOLE:
         with suppress(OSError):  # not empty, for it was launched again meanwhile

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from etude.errors import UserError, did_you_mean
+from etude.files import typed_path
 from etude.paths import find_file, is_there
 from etude.store.run_dir import RunDir
 from etude.yaml_file import read_yaml
@@ -57,7 +58,7 @@ def find_run(which: Which, runs_dir: str | Path | None = None) -> RunDir:
         if not run.config_file.is_file():
             raise run.not_a_run
         return run
-    runs_dir = Path(runs_dir or default_runs_dir()).expanduser()
+    runs_dir = typed_path(str(runs_dir or default_runs_dir()))
     found = _search(name, runs_dir)
     if len(found) > 1:
         shown = ", ".join(map(str, found[:_SHOWN])) + ", …" * (len(found) > _SHOWN)

@@ -31,7 +31,8 @@ def find_parent(named: str | Mapping[str, Any], runs_dir: str = "runs") -> dict[
     node = {"run": named} if isinstance(named, str) else dict(named)
     node.pop("parent", None)
     if unknown := node.keys() - {"run", "vocabulary"}:
-        raise UserError(f"init_from.{min(unknown)} is not a key; {did_you_mean(min(unknown), ('run', 'vocabulary'))}")
+        first = min(map(str, unknown))
+        raise UserError(f"init_from.{first} is not a key; {did_you_mean(first, ('run', 'vocabulary'))}")
     path, vocabulary = node.get("run"), node.get("vocabulary", VOCABULARIES[0])
     if not isinstance(path, str) or not path:
         raise UserError(

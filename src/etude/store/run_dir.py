@@ -28,7 +28,7 @@ import pickle
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -167,7 +167,15 @@ class RunDir:
 
     def overrides(self) -> list[str]:
         """Return the overrides the run was launched with; an empty list if they were not recorded."""
-        return self.overrides_file.read_text(encoding="utf-8").splitlines() if self.overrides_file.is_file() else []
+        if not self.overrides_file.is_file():
+            return []
+        *lines, _ = self.overrides_file.read_text(encoding="utf-8").split("\n")
+        return [json.loads(line) if line.startswith('"') else line for line in lines]
+
+    def write_overrides(self, words: Iterable[str]) -> None:
+        """Write the overrides the run is launched with, one a line; one with line breaks as a string of JSON."""
+        lines = (json.dumps(word) if len(word.splitlines()) > 1 else word for word in words)
+        write_text(self.overrides_file, "".join(f"{line}\n" for line in lines))
 
     def text(self) -> str:
         """Return the fingerprint of the text the run was launched with; empty if it was not recorded."""
@@ -191,7 +199,7 @@ class RunDir:
 
     def is_replaced(self, result: Mapping[str, Any]) -> bool:
         """Return whether the training has other weights by now than those that this result of the run was made of."""
-        file = f"{self.path}/../../../{FOLDER}/{result.get('training')}/trained.json"
+        file = f"{self.runs_dir}/{FOLDER}/{result.get('training')}/trained.json"
         with suppress(OSError), open(file, encoding="utf-8") as opened:  # noqa: PTH123 (`status` opens thousands)
             return str(result["weights"] or "") not in opened.read()
         return False  # it was deleted, or not recorded
@@ -210,7 +218,7 @@ class RunDir:
         if self.training_link.is_symlink():
             self.training_link.unlink()
         with suppress(OSError):  # a folder, in a copy of the run
-            self.training_link.symlink_to(os.path.relpath(self.own_training.path, self.path))
+            self.training_link.symlink_to(os.path.relpath(self.own_training.path.absolute(), self.path.resolve()))
 
     def copy_training(self) -> None:
         """Copy curves, subwords and environment of the training, so that the finished run is complete without it."""

@@ -122,8 +122,7 @@ class StopWhenAsked(Checkpoint):
         if not self._requested_at and (look or time.monotonic() >= self._looked_at + _LOOK_AFTER):
             self._looked_at = time.monotonic()
             self._stop = read_stop(self.run)
-            return self._stop is not None and self._stop.step <= trainer.global_step
-        return bool(self._requested_at)
+        return bool(self._requested_at) or (self._stop is not None and self._stop.step <= trainer.global_step)
 
     def _stop_if(self, wanted: bool, trainer: Trainer) -> None:
         if wanted:

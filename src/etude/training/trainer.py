@@ -221,7 +221,7 @@ def _processes(run: RunDir, where: Mapping[str, Any]) -> ClusterEnvironment:
     Raises:
         UserError: the run needs several machines, and no process was started on each of them.
     """
-    nodes, devices = where.get("num_nodes", 1), where["devices"]
+    nodes, devices = where.get("num_nodes") or 1, where["devices"]
     if nodes > 1 and not TorchElasticEnvironment.detect():
         raise UserError(
             f"trainer.num_nodes={nodes} needs processes on each of them: on each, say `torchrun --nnodes {nodes} "

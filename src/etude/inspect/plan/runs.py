@@ -161,7 +161,7 @@ def _plan(
 
 def _devices(config: Config) -> int:
     """Return the number of devices that train a run, on all its machines."""
-    return int(config["trainer"]["devices"] * config["trainer"].get("num_nodes", 1))
+    return int(config["trainer"]["devices"] * (config["trainer"].get("num_nodes") or 1))
 
 
 def _state(config: Config, text: TextSize, training: str) -> str:
