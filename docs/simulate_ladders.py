@@ -80,7 +80,7 @@ def simulate(world: str, studies: int, doublings: int = 2) -> dict[str, float]:
         *rungs, target = law(random, np.array([*X, x])).T
         runs = [[level + NOISE * tail(random, n) for level in losses] for losses, n in zip(rungs, SEEDS, strict=True)]
         differences = {str(arm): [(rung[arm] - rung[0]).tolist() for rung in runs] for arm in range(1, ARMS + 1)}
-        decay = st.find_decay(X, [float(rung[0].mean()) for rung in runs])
+        decay = st.find_decay(X, [rung[0].tolist() for rung in runs], differences)
         for arm, fitted in st.fit_laws(X, differences, decay).items():
             truth, found = float(target[int(arm)] - target[0]), fitted.at(x)
             covered.append(found.interval.low <= truth <= found.interval.high)

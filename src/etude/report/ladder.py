@@ -94,15 +94,15 @@ class Ladder:
         }
 
     @cached_property
-    def losses(self) -> list[float]:
-        """The baseline's mean at each rung, turned so that less is better."""
+    def losses(self) -> list[list[float]]:
+        """What is compared of the baseline at each rung, one a seed, turned so that less is better."""
         sign = 1 if self.metric.better == "lower" else -1
-        return [sign * fmean(rung.runs[self.baseline].values()) for rung in self.rungs]
+        return [[sign * value for value in rung.runs[self.baseline].values()] for rung in self.rungs]
 
     @cached_property
     def laws(self) -> dict[str, Law]:
         """The law of each arm that has two rungs."""
-        return fit_laws(self.x, self.differences, find_decay(self.x, self.losses))
+        return fit_laws(self.x, self.differences, find_decay(self.x, self.losses, self.differences))
 
     @cached_property
     def judged(self) -> list[Judged]:
@@ -112,7 +112,7 @@ class Ladder:
     @cached_property
     def curve(self) -> Curve | None:
         """The baseline's loss over compute, where it falls."""
-        return fit_curve(self.x, self.losses)
+        return fit_curve(self.x, [*map(fmean, self.losses)])
 
     def multiplier(self, arm: str) -> float | None:
         """By how much the baseline's compute would have to grow to reach the arm's loss at the target."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 
 from etude.report.statistics import (
     Interval,
@@ -102,9 +102,11 @@ def test_decisions_are_counted_over_all_pairs_with_the_baseline() -> None:
 
 
 def test_what_is_held_out_predicts_nothing() -> None:
-    differences, baseline = drawn(6), [3.0, 2.9, 2.8, 2.72, 2.65]
+    differences, baseline = drawn(6), [[3.0], [2.9], [2.8], [2.72], [2.65]]
     moved = {arm: [*rungs[:3], *([v + 1 for v in rung] for rung in rungs[3:])] for arm, rungs in differences.items()}
-    for before, after in zip(judge(X, differences, baseline), judge(X, moved, [*baseline[:3], 1.0, 0.5]), strict=True):
+    for before, after in zip(
+        judge(X, differences, baseline), judge(X, moved, [*baseline[:3], [1.0], [0.5]]), strict=True
+    ):
         assert before.predicted == after.predicted
         assert len(before.covered) > len(after.covered) == 0
         assert after.score > before.score
@@ -132,7 +134,40 @@ def test_the_baselines_curve_is_found_and_turns_a_difference_into_compute(expone
 @pytest.mark.parametrize("loss", [[1.0, 1.1, 1.2, 1.3, 1.4], [3.0, 2.0, 1.0]])
 def test_no_curve_falls_through_what_rises_or_is_short(loss: list[float]) -> None:
     assert fit_curve(X[: len(loss)], loss) is None
-    assert find_decay(X[: len(loss)], loss) == 0.15
+
+
+@pytest.mark.parametrize("exponent", [0.05, 0.3, 1.4])
+@pytest.mark.parametrize("rungs", [3, 5])
+def test_the_exponent_is_that_of_the_baseline_where_luck_is_small(exponent: float, rungs: int) -> None:
+    losses = [[1.7 + 1.8 * float(np.exp(-exponent * x))] * 3 for x in X[:rungs]]
+    assert find_decay(X[:rungs], losses, {"A": [[0.1, 0.1001]] * rungs}) == pytest.approx(exponent, rel=0.05)
+
+
+@pytest.mark.parametrize("luck", [0.002, 0.02, 0.2])
+def test_the_exponent_is_the_most_probable_one(luck: float) -> None:
+    """Found by another search, over E, A and ln a at once."""
+    random = np.random.default_rng(3)
+    losses = [
+        (1.7 + 1.8 * np.exp(-0.6 * x) + random.normal(0, luck, n)).tolist() for x, n in zip(X, SEEDS, strict=True)
+    ]
+    differences = {"A": [[0.0, luck * 2]] * 5}  # of a variance of twice that of a run
+
+    def improbable(at: np.ndarray) -> float:
+        floor, scale, log_a = at
+        curve = floor + scale * np.exp(-np.exp(log_a) * np.array(X))
+        misfit = sum(len(rung) * (np.mean(rung) - on) ** 2 for rung, on in zip(losses, curve, strict=True))
+        return float(misfit / luck**2 + (log_a - np.log(0.15)) ** 2)
+
+    best = optimize.minimize(
+        improbable, [1.7, 1.8, np.log(0.3)], method="Nelder-Mead", options={"maxiter": 9000, "fatol": 1e-9}
+    )
+    assert find_decay(X, losses, differences) == pytest.approx(np.exp(best.x[2]), rel=0.03)
+
+
+@pytest.mark.parametrize("losses", [[1.0, 1.1, 1.2, 1.3, 1.4], [2.0, 1.0]])
+def test_of_a_loss_that_rises_or_two_rungs_the_exponent_is_what_is_known_before(losses: list[float]) -> None:
+    differences = {"A": [[0.1, 0.2]] * len(losses)}
+    assert find_decay(X[: len(losses)], [[one] for one in losses], differences) == pytest.approx(0.15, rel=0.03)
 
 
 @pytest.mark.parametrize(

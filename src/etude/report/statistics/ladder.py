@@ -5,7 +5,8 @@ larger models is said of differences, d = y of the arm - y of the baseline at th
 (the text, most of the curve, much of the luck of a seed) is not in them. A loss falls with compute C as E + A C^-a, and
 what it can still lose, differences can, too. So d is taken to be a line, d = α + β (z - z̄), over
 z = (1 - (C / C₀)^-a) / a, with C₀ at the smallest rung: ln (C / C₀) near it, and slower further on; a is that of the
-baseline. The line is fitted by least squares with the numbers of seeds as weights. Its prediction may be wrong by
+baseline, as far as its rungs tell. The line is fitted by least squares with the numbers of seeds as weights. Its
+prediction may be wrong by
 
 - luck of seeds, s²: pooled over the rungs of an arm, moderated over arms as the report does (Smyth 2004);
 - the slope: β is shrunk towards its mean over arms, as far as the slopes differ no more than luck would make them
@@ -37,6 +38,8 @@ LEVEL = 0.9
 
 DECAY = 0.15
 """The exponent with which losses fall with compute where a ladder does not say (Hoffmann et al. 2022)."""
+
+_DECAYS = np.geomspace(0.01, 3.0, 200)
 
 
 def _progress(x: float, least: float, decay: float) -> float:
@@ -256,7 +259,7 @@ class Judged:
         return [arm for arm, one in self.predicted.items() if one.interval.low <= self.came[arm] <= one.interval.high]
 
 
-def judge(x: Sequence[float], differences: Differences, baseline: Sequence[float]) -> list[Judged]:
+def judge(x: Sequence[float], differences: Differences, baseline: Sequence[Sequence[float]]) -> list[Judged]:
     """Predict the two largest rungs from the others, and compare with what came.
 
     Only arms with a difference at the last rung that is not held out and at the held-out one count.
@@ -264,7 +267,7 @@ def judge(x: Sequence[float], differences: Differences, baseline: Sequence[float
     Args:
         x: ln compute of each rung, the smallest first.
         differences: of the arms.
-        baseline: its mean at each rung.
+        baseline: its losses at each rung, one a seed.
 
     Raises:
         ValueError: no arm has two seeds at any rung that is not held out.
@@ -272,7 +275,7 @@ def judge(x: Sequence[float], differences: Differences, baseline: Sequence[float
     kept = len(x) - 2
     noise = find_noise(differences) or {}
     before = {arm: rungs[:kept] for arm, rungs in differences.items()}
-    laws = fit_laws(x[:kept], before, find_decay(x[:kept], baseline[:kept]))
+    laws = fit_laws(x[:kept], before, find_decay(x[:kept], baseline[:kept], before))
     found = []
     for rung in range(kept, len(x)):
         both = [arm for arm in laws if differences[arm][rung] and differences[arm][kept - 1]]
@@ -339,7 +342,27 @@ def fit_curve(x: Sequence[float], loss: Sequence[float]) -> Curve | None:
     return Curve(floor, scale, exponent, float(at[0]))
 
 
-def find_decay(x: Sequence[float], loss: Sequence[float]) -> float:
-    """Return the exponent with which a loss falls, from 0.05 to 0.6; `DECAY` where the rungs do not say."""
-    curve = fit_curve(x, loss)
-    return min(max(curve.exponent, 0.05), 0.6) if curve else DECAY
+def find_decay(x: Sequence[float], losses: Sequence[Sequence[float]], differences: Differences) -> float:
+    """Estimate the exponent with which the baseline's loss falls.
+
+    It is the most probable a of E + A C^-a, given the losses, which luck moves, and before them a normal law of ln a
+    around ln `DECAY` with a standard deviation of 1. So three rungs tell it where they lie far further apart than luck
+    would have them, and else it is near `DECAY`.
+
+    Args:
+        x: ln compute of each rung, the smallest first.
+        losses: of the baseline at each rung, one a seed.
+        differences: of the arms, whose seeds tell how far luck moves a run.
+    """
+    noise = find_noise(differences)
+    if noise is None:
+        return DECAY
+    luck = float(np.mean([variance for variance, _ in noise.values()])) / 2  # of a run, half of that of a difference
+    weights, y = np.array([len(rung) / luck for rung in losses]), np.array([np.mean(rung) for rung in losses])
+    falls = np.exp(-_DECAYS[:, None] * (np.array(x) - x[0]))
+    falls -= (falls @ weights / weights.sum())[:, None]
+    away = y - y @ weights / weights.sum()
+    scale = falls @ (weights * away) / (falls**2 @ weights)  # A, of each a
+    misfit = (away - scale[:, None] * falls) ** 2 @ weights + np.log(_DECAYS / DECAY) ** 2
+    likely = np.where(scale > 0, misfit, np.inf)
+    return float(_DECAYS[likely.argmin()]) if np.isfinite(likely).any() else DECAY
