@@ -41,11 +41,10 @@ def test_the_default_config_is_as_recorded(scale: str) -> None:
 @pytest.mark.parametrize("scale", ["pocket", "full"])
 @pytest.mark.parametrize("study", STUDIES)
 def test_the_config_and_the_identities_of_each_arm_are_as_recorded(study: str, scale: str) -> None:
-    sizes = [f"scale={scale}"] * (scale != "pocket")  # the default: what other tests compose is kept
-    base = resolved_and_flat(sizes)[1]
+    base = resolved_and_flat([f"scale={scale}"])[1]
     found = {}
     for arm in load_study(study).arms:
-        config, forms = resolved_and_flat([f"experiment={study}/{arm}", *sizes])
+        config, forms = resolved_and_flat([f"experiment={study}/{arm}", f"scale={scale}"])
         found[arm] = {
             "run": identify(config, TEXT),
             "training": identify_training(config, TEXT),
