@@ -167,14 +167,13 @@ class RunDir:
 
     def overrides(self) -> list[str]:
         """Return the overrides the run was launched with; an empty list if they were not recorded."""
-        if not self.overrides_file.is_file():
-            return []
-        *lines, _ = self.overrides_file.read_text(encoding="utf-8").split("\n")
+        text = self.overrides_file.read_text(encoding="utf-8") if self.overrides_file.is_file() else ""
+        lines = text.removesuffix("\n").split("\n") if text else []
         return [json.loads(line) if line.startswith('"') else line for line in lines]
 
     def write_overrides(self, words: Iterable[str]) -> None:
         """Write the overrides the run is launched with, one a line; one with line breaks as a string of JSON."""
-        lines = (json.dumps(word) if len(word.splitlines()) > 1 else word for word in words)
+        lines = (word if word.splitlines() == [word] else json.dumps(word) for word in words)
         write_text(self.overrides_file, "".join(f"{line}\n" for line in lines))
 
     def text(self) -> str:
