@@ -7,6 +7,7 @@ from omegaconf import OmegaConf
 from etude.config.compose import compose
 from etude.config.compose_cache import ConfigCache
 from etude.config.freeze import fingerprints, freeze, freeze_all, run_dir
+from etude.config.quoting import quote
 from etude.config.resolve import resolve
 from etude.errors import UserError
 from etude.store.identity import identify, identify_training, run_identity
@@ -171,6 +172,12 @@ def test_a_run_is_filed_by_study_arm_and_seed_with_its_frozen_config(corpus, tmp
     assert "${" in str(written["model"]["attention"]["d_k"])
     assert OmegaConf.to_container(OmegaConf.create(written), resolve=True)["model"] == frozen["model"]
     assert "experiment=table3/A1" in run.overrides_file.read_text().splitlines()
+
+
+@pytest.mark.parametrize("note", ["two\nlines", "one\n", "a\fb", "\r\n", 'a "quoted" word'])
+def test_what_was_typed_is_read_back_whole_with_its_line_breaks(corpus, note):
+    words = [*corpus, f"logger.wandb.notes={quote(note)}", "model.heads=2"]
+    assert freeze(compose(words)).overrides() == words
 
 
 def test_a_home_directory_that_no_shell_has_replaced_is_the_home_directory(monkeypatch, tmp_path):

@@ -1,8 +1,6 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from etude.errors import UserError
 from etude.store.run_dir import RunDir
@@ -14,13 +12,6 @@ def test_a_config_that_is_cut_short_is_torn_though_it_can_be_read(torn: str, tmp
     run.config_file.write_text(torn)
     with pytest.raises(UserError, match=rf"{run.config_file} is incomplete"):
         run.config()
-
-
-@given(words=st.lists(st.text().map(lambda text: f"data.separator={text}")))
-def test_overrides_are_read_as_they_were_typed(words: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
-    run = RunDir(tmp_path_factory.mktemp("run"))
-    run.write_overrides(words)
-    assert run.overrides() == words
 
 
 def test_a_study_s_folder_may_be_a_link_to_another_disk(tmp_path: Path) -> None:

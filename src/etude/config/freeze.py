@@ -138,7 +138,8 @@ def _freeze(job: ValidConfig, text: Fingerprints) -> RunDir:
         put_aside(directory)
     if not directory.finished:  # immaterial keys may have changed since, such as the path of the data or the logger
         directory.link_training(training.path.name)
-        directory.write_overrides(job.typed)
+        lines = (line if line.splitlines() == [line] else json.dumps(line) for line in job.typed)  # one a line
+        write_text(directory.overrides_file, "".join(f"{line}\n" for line in lines))
         write_text(directory.text_file, f"{text.all}\n")
         if not training.identity_file.is_file():
             write_json(training.identity_file, identity)

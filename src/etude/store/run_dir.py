@@ -28,7 +28,7 @@ import pickle
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -166,15 +166,13 @@ class RunDir:
         return {}
 
     def overrides(self) -> list[str]:
-        """Return the overrides the run was launched with; an empty list if they were not recorded."""
+        """Return the overrides the run was launched with; an empty list if they were not recorded.
+
+        Each is a line; one with a line break is a string of JSON there.
+        """
         text = self.overrides_file.read_text(encoding="utf-8") if self.overrides_file.is_file() else ""
         lines = text.removesuffix("\n").split("\n") if text else []
         return [json.loads(line) if line.startswith('"') else line for line in lines]
-
-    def write_overrides(self, words: Iterable[str]) -> None:
-        """Write the overrides the run is launched with, one a line; one with line breaks as a string of JSON."""
-        lines = (word if word.splitlines() == [word] else json.dumps(word) for word in words)
-        write_text(self.overrides_file, "".join(f"{line}\n" for line in lines))
 
     def text(self) -> str:
         """Return the fingerprint of the text the run was launched with; empty if it was not recorded."""
